@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static int log_fd = STDERR_FILENO;
+static enum log_level log_min = LOG_LEVEL_INFO;
+
+static const char *const log_names[] = {"debug", "info", "warning", "error"};
+
+void log_open(int fd, enum log_level level)
+{
+	log_fd = fd;
+	log_min = level;
+}
+
+void log_write(enum log_level level, const char *fmt, ...)
+{
+	int saved = errno;
+	struct timespec now;
+	struct tm tm;
+	char line[1024];
+	va_list ap;
+	size_t n;
+	int len;
+
+	if (level < log_min)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	n = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &tm);
+	n += (size_t)snprintf(line + n, sizeof(line) - n, ".%03ldZ lapse[%d] %s: ",
+	                      now.tv_nsec / 1000000, (int)getpid(), log_names[level]);
+	va_start(ap, fmt);
+	len = vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
+	va_end(ap);
+	if (len > 0)
+		n += (size_t)len < sizeof(line) - n - 1 ? (size_t)len : sizeof(line) - n - 2;
+	line[n++] = '\n';
+	/* Nobody can be told that the log is gone. */
+	if (write(log_fd, line, n) < 0)
+		n = 0;
+	errno = saved;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * utf8.h - what is a character, and making foreign text safe to show.
+ */
+#ifndef BASE_UTF8_H
+#define BASE_UTF8_H
+
+#include <stddef.h>
+
+/* Length in bytes (1 to 4) of the well-formed UTF-8 character at p, or 0. */
+size_t utf8_valid(const unsigned char *p, size_t len);
+
+/* Replace, in place, control characters and bytes that are not UTF-8 by '?'.
+ * For names and texts from outside before they reach a terminal or a file. */
+void utf8_clean(char *s, size_t len);
+
+#endif

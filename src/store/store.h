@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * store.h - a run on disk: one SQLite file per run and host in the run's folder
+ * (docs/schema.md). The agent writes through the sink of a struct store;
+ * everybody else reads through a struct store_reader, which opens all hosts'
+ * files of a run, read-only, while it is being written or afterwards.
+ *
+ * Errors: negative errno and a sentence in struct err. -EUCLEAN: the database
+ * is corrupt. -ENOSPC: disk full. -EPROTO: written by a newer lapse.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "base/err.h"
+#include "wire/run.h"
+#include "wire/sink.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- writing (agent, recover) ------------------------------------------ */
+
+struct store;
+
+struct store_options {
+	const char *dir;  /* the run's folder; made (0700) if missing */
+	const char *host; /* file name without ".db"; '/' and control characters become '_' */
+};
+
+/* Open or create DIR/HOST.db. A corrupt file is renamed to
+ * HOST.db.corrupt-UTCSECONDS and a new one begun (a warning event tells so in
+ * it). Only one writer a file: -EBUSY. */
+int store_open(const struct store_options *o, struct err *e, struct store **ret);
+
+/* The sink; owned by the store. commit() appends one tail row. */
+struct sink *store_sink(struct store *s);
+
+/* Write or update what is known of the run. Stored at once (its own
+ * transaction). store_end() also marks the end. */
+int store_start(struct store *s, const struct run_start *r, struct err *e);
+int store_end(struct store *s, const struct run_outcome *o, struct err *e);
+
+/* Why the last sink call failed. */
+const struct err *store_error(const struct store *s);
+
+/* Is the file still where it was opened (not deleted, not replaced)? */
+bool store_is_alive(const struct store *s);
+
+/* Fold tail rows into chunks if there is enough to fold; everything when all is
+ * true. One transaction. Called by the agent between commits. */
+int store_fold(struct store *s, bool all, struct err *e);
+
+struct store_stats {
+	uint64_t samples;    /* samples, spans and observations committed, by this handle */
+	uint64_t commits;
+	uint64_t tail_bytes; /* encoded bytes of tail blobs committed */
+	uint64_t chunk_bytes; /* bytes of chunk blobs written */
+	uint64_t file_bytes; /* size of database and WAL now */
+};
+void store_stats(struct store *s, struct store_stats *out);
+
+/* Fold all, checkpoint, leave one plain file (no -wal, no -shm), free. NULL is
+ * fine. Returns the first error; the handle is gone all the same. */
+int store_close(struct store *s, struct err *e);
+
+/* ---- reading ----------------------------------------------------------- */
+
+struct store_reader;
+
+/* Open every *.db of a run's folder. -ENOENT if there is none; files that
+ * cannot be read are left out and told by store_reader_warning(). */
+int store_reader_open(const char *dir, struct err *e, struct store_reader **ret);
+void store_reader_close(struct store_reader *r);
+
+/* What could not be read: "" or sentences, one a line. Owned by the reader. */
+const char *store_reader_warning(const struct store_reader *r);
+
+/* What is known of the run; strings are owned by the reader. */
+struct store_run {
+	const char *id, *name, *project, *command, *cwd, *user, *tags, *notes;
+	const char *hosts; /* comma-separated */
+	int64_t start_ns, end_ns; /* UTC; end 0: not ended */
+	enum run_outcome_kind outcome;
+	int code, signal, core;
+	double user_s, system_s;
+	int64_t max_rss;
+	const char *evidence, *stderr_tail;
+};
+int store_reader_run(struct store_reader *r, struct store_run *out, struct err *e);
+
+/* Each of these calls fn for every row, in order of id, until it returns
+ * non-zero; that value is returned. Pointers in a row live during the call. */
+struct store_process {
+	unsigned host;    /* index of the host's file */
+	const char *host_name;
+	uint32_t id;      /* unique with host */
+	int64_t pid, ppid, rank, local_rank, world_size, start_ns, end_ns;
+	const char *role, *program;
+	uint64_t stored, overwritten, broken, dropped, refused; /* over all its lanes */
+};
+int store_reader_processes(struct store_reader *r,
+                           int (*fn)(void *arg, const struct store_process *p), void *arg,
+                           struct err *e);
+
+struct store_series {
+	unsigned host;
+	const char *host_name;
+	uint32_t id;      /* unique with host */
+	uint32_t process;
+	int64_t rank;     /* of the process */
+	const char *role; /* of the process */
+	const char *name, *labels, *unit, *help, *source;
+	enum sink_kind kind;
+	uint64_t count;   /* points stored */
+};
+int store_reader_series(struct store_reader *r, int (*fn)(void *arg, const struct store_series *s),
+                        void *arg, struct err *e);
+
+/* Which points. Zero-initialise, then set what you need. */
+struct store_range {
+	bool by_time, by_step;    /* use the limits below; both: both must hold */
+	int64_t time_min, time_max; /* UTC ns, inclusive */
+	int64_t step_min, step_max; /* inclusive; points without a step are left out */
+	bool all_segments;        /* false: where steps were repeated by a resumed
+	                             attempt, only the newest attempt's points */
+};
+
+/* One point of a series. hist is NULL but for histograms. */
+struct store_point {
+	int64_t time_ns, step;
+	double value;
+	uint32_t thread;
+	uint32_t segment; /* 0, then one more each time the steps began again */
+	const struct sink_hist *hist; /* lives during the call */
+};
+
+/* Call fn for the points of a series in the order in which they arrived. */
+int store_reader_points(struct store_reader *r, unsigned host, uint32_t series,
+                        const struct store_range *range,
+                        int (*fn)(void *arg, const struct store_point *p), void *arg,
+                        struct err *e);
+
+struct store_event {
+	unsigned host;
+	uint32_t process;
+	uint64_t seq;
+	int64_t time_ns, step;
+	int severity;
+	const char *kind, *text, *attrs;
+};
+int store_reader_events(struct store_reader *r, int (*fn)(void *arg, const struct store_event *e),
+                        void *arg, struct err *e);
+
+/* Attributes: the last value of each key of each process. */
+int store_reader_attrs(struct store_reader *r,
+                       int (*fn)(void *arg, unsigned host, uint32_t process, const char *key,
+                                 const char *value),
+                       void *arg, struct err *e);
+
+/* Check a whole file: integrity of SQLite, of every tail row and every chunk
+ * (counts, ranges, checksums). 0, or -EUCLEAN and what is wrong. */
+int store_check(const char *db_path, struct err *e);
+
+/* ---- runs in a folder --------------------------------------------------- */
+
+/* Folder that holds the runs: explicit if not NULL, else $LAPSE_DIR, else
+ * ./lapse-runs; absolute, into out (cap bytes). 0 or -errno. */
+int store_root(const char *explicit_dir, char *out, size_t cap);
+
+/* Names of the run folders in root, oldest first (run ids begin with their
+ * start). *ret is an array ended by NULL, freed with store_runs_free(). */
+int store_runs(const char *root, char ***ret, struct err *e);
+void store_runs_free(char **runs);
+
+/* Find one run by id, by the beginning of an id, by "last", or by the path of
+ * its folder; its folder into out. -ENOENT none, -EEXIST several (the error
+ * lists them). */
+int store_find(const char *root, const char *what, char *out, size_t cap, struct err *e);
+
+#endif
