@@ -60,7 +60,7 @@ struct wire_ctl {
 	uint32_t clock; /* enum wire_clock */
 	uint32_t ppid;
 	uint64_t aux; /* from AT_RANDOM: tells the images of one pid apart */
-	uint64_t reserved0;
+	uint64_t pid_ns; /* inode of the pid namespace in which pid holds */
 
 	/* 64: owner: the process. Read at every record. */
 	int64_t step;        /* current step, WIRE_STEP_NONE before the first */
@@ -191,15 +191,25 @@ static_assert(offsetof(struct wire_lane, floor_index) == 128, "layout");
 static_assert(offsetof(struct wire_lane, open) == 192, "layout");
 static_assert(sizeof(struct wire_lane) == WIRE_LANE_BYTES, "layout");
 
+/* ---- the bell: one file a rendezvous folder ------------------------------ */
+
+struct wire_bell {
+	/* 1: the agent sleeps in FUTEX_WAIT on this word; whoever changes it to
+	 * 0 wakes it. */
+	uint32_t sleeping;
+	uint32_t reserved[15];
+};
+
 /* ---- records ------------------------------------------------------------ */
 
 enum wire_type {
 	WIRE_PAD = 1,     /* nothing; fills the lane up to its end */
-	WIRE_OWNER = 2,   /* id tid, payload char name[32]: who records from here on */
+	WIRE_OWNER = 2,   /* id tid, payload char name[32]: who records from here on;
+	                     like WIRE_PAD not counted as a record */
 	WIRE_SET = 3,     /* id metric, value */
 	WIRE_ADD = 4,     /* id metric, value */
 	WIRE_OBSERVE = 5, /* id metric, value */
-	WIRE_FRAME = 6,   /* id n; payload u32 ids[n] padded to 8 bytes, f64 values[n] */
+	WIRE_FRAME = 6,   /* id n; payload struct wire_value[n] */
 	WIRE_SPAN = 7,    /* id name, time start, end */
 	WIRE_STEP = 8,    /* time start, end, step; payload f64 samples, f64 tokens, 16 reserved */
 	WIRE_EPOCH = 9,   /* time start, end (0: the epoch begins), id low 32 bits of the epoch */
@@ -229,6 +239,14 @@ struct wire_rec {
 static_assert(sizeof(struct wire_rec) == WIRE_SLOT, "layout");
 
 #define WIRE_REC_SLOTS_MAX 1024u
+
+/* One value of a frame; id 0 is skipped, reserved may hold anything. */
+struct wire_value {
+	double value;
+	uint32_t id;
+	uint32_t reserved;
+};
+static_assert(sizeof(struct wire_value) == 16, "layout");
 
 /* In front of the bytes of WIRE_EVENT and WIRE_ATTR. */
 struct wire_text {

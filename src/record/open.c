@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opening and closing: options, the control page, the ring file, the set of
+ * writers; and the same again in a child of fork().
+ */
+#include "record/record_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define OPEN_RING_DEFAULT (4ull << 20)
+#define OPEN_RING_FORKED (512ull << 10)
+#define OPEN_LANES_DEFAULT 16u
+#define OPEN_LANES_FORKED 4u
+
+struct rec_state rec;
+
+/* One lapse_open() or lapse_close() at a time. */
+static pthread_mutex_t open_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static int open_fail(int err, const char *what, const char *remedy)
+{
+	snprintf(rec.error, sizeof(rec.error), "%s: %s%s%s", what, strerror(-err),
+	         remedy ? "; " : "", remedy ? remedy : "");
+	return err;
+}
+
+/* Tells apart two images that one pid and start time have had by exec(). Only 32
+ * mixed bits of the kernel's 128 random ones leave the process. */
+static uint32_t open_aux(void)
+{
+	const unsigned char *p = (const unsigned char *)getauxval(AT_RANDOM);
+	uint64_t h = 0x9e3779b97f4a7c15u;
+	int i;
+
+	for (i = 0; p && i < 16; i++)
+		h = (h ^ p[i]) * 0xff51afd7ed558ccdu;
+	return (uint32_t)(h >> 32);
+}
+
+/* ---- control page -------------------------------------------------------- */
+
+static void open_fill_ctl(struct wire_ctl *ctl, uint64_t start_time, uint64_t aux)
+{
+	struct stat st;
+
+	ctl->magic = WIRE_MAGIC_CTL;
+	ctl->major = WIRE_MAJOR;
+	ctl->minor = WIRE_MINOR;
+	ctl->pid = (uint32_t)getpid();
+	ctl->ppid = (uint32_t)getppid();
+	ctl->start_time = start_time;
+	clock_boot_id(ctl->boot_id);
+	ctl->clock = rec.clock;
+	ctl->aux = aux;
+	ctl->pid_ns = stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+	ctl->step = WIRE_STEP_NONE;
+	ctl->epoch = -1;
+	ctl->rank = ctl->local_rank = ctl->world_size = -1;
+	ctl->state = WIRE_STATE_OPEN;
+}
+
+/* A new page under a name of its own, then linked to its real one; another copy
+ * of this library in the process may be faster. */
+static int open_new_ctl(int rings, const char *name, uint64_t start_time, uint64_t aux)
+{
+	struct wire_ctl ctl = {0};
+	char tmp[160];
+	int fd, err;
+
+	snprintf(tmp, sizeof(tmp), ".%s.%ld.tmp", name, (long)getpid());
+	fd = openat(rings, tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	open_fill_ctl(&ctl, start_time, aux);
+	err = -posix_fallocate(fd, 0, sizeof(ctl));
+	if (!err && pwrite(fd, &ctl, sizeof(ctl), 0) != sizeof(ctl))
+		err = -ENOSPC;
+	if (!err && linkat(rings, tmp, rings, name, 0) < 0)
+		err = -errno;
+	unlinkat(rings, tmp, 0);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+/* The descriptor stays open: it carries the lock that tells the agent that we
+ * live. A POSIX lock, because children of fork() must not inherit it. */
+static int open_ctl(int rings, const char *name, uint64_t start_time, uint64_t aux,
+                    struct wire_ctl **ret)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct wire_ctl *ctl;
+	int fd, high;
+
+	fd = openat(rings, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 && errno == ENOENT)
+		fd = open_new_ctl(rings, name, start_time, aux);
+	if (fd == -EEXIST)
+		fd = openat(rings, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return fd == -1 ? -errno : fd;
+	/* Out of the way of programs that expect to be given 0 to 2. */
+	high = fd < 3 ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : fd;
+	if (high != fd)
+		close(fd);
+	if (high < 0)
+		return -EMFILE;
+	ctl = mmap(NULL, WIRE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, high, 0);
+	if (ctl == MAP_FAILED)
+		return -errno;
+	madvise(ctl, WIRE_PAGE, MADV_DONTFORK);
+	fcntl(high, F_SETLK, &lock);
+	*ret = ctl;
+	return 0;
+}
+
+void rec_anchor(struct wire_ctl *ctl)
+{
+	uint64_t n = __atomic_fetch_add(&ctl->anchor_count, 1, __ATOMIC_RELAXED);
+	struct wire_anchor a, *to = &ctl->anchors[n ? 1 + (n - 1) % (WIRE_ANCHORS - 1) : 0];
+	uint64_t lost;
+
+	clock_anchor(rec.clock, &a);
+	__atomic_store_n(&to->seq, 0, __ATOMIC_RELAXED);
+	atomic_thread_fence(memory_order_release);
+	to->ticks = a.ticks;
+	to->mono_ns = a.mono_ns;
+	to->boot_ns = a.boot_ns;
+	to->real_ns = a.real_ns;
+	__atomic_store_n(&to->seq, n + 1, __ATOMIC_RELEASE);
+	rec.anchor_ticks = a.ticks;
+	lost = __atomic_exchange_n(&rec.lost, 0, __ATOMIC_RELAXED);
+	if (lost)
+		__atomic_fetch_add(&ctl->dropped_no_lane, lost, __ATOMIC_RELAXED);
+}
+
+/* ---- ring ------------------------------------------------------------------ */
+
+static uint64_t open_number(const char *path)
+{
+	char text[32];
+	ssize_t n;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return strtoull(text, NULL, 10);
+}
+
+/* The wanted size, cut to what file system and memory limit bear. */
+static uint64_t open_ring_bytes(int rings, uint64_t want)
+{
+	/* As seen in a container, where its own group is the root. */
+	static const char *const limits[] = {"/sys/fs/cgroup/memory.max",
+	                                     "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+	struct statvfs fs;
+	uint64_t limit;
+	size_t i;
+
+	if (fstatvfs(rings, &fs) == 0 && fs.f_blocks && want > fs.f_bavail * fs.f_frsize / 16)
+		want = fs.f_bavail * fs.f_frsize / 16;
+	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		limit = open_number(limits[i]);
+		if (limit && want > limit / 64)
+			want = limit / 64;
+	}
+	return want < RING_BYTES_MIN ? RING_BYTES_MIN : want;
+}
+
+static void open_program(char *out, size_t cap)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	const char *base;
+
+	path[n > 0 ? n : 0] = '\0';
+	base = strrchr(path, '/');
+	snprintf(out, cap, "%s", base ? base + 1 : path);
+}
+
+static void open_fill_ring(struct wire_ring *r, const char *ctl_name, uint64_t start_time,
+                           bool forked)
+{
+	const char *run = getenv("LAPSE_RUN");
+
+	if (getrandom(r->uid, sizeof(r->uid), GRND_NONBLOCK) != sizeof(r->uid)) {
+		memcpy(r->uid, &(uint64_t){clock_ticks(rec.clock)}, 8);
+		memcpy(r->uid + 8, &(uint64_t){(uint64_t)getpid()}, 8);
+	}
+	r->pid = (uint32_t)getpid();
+	r->ppid = (uint32_t)getppid();
+	r->start_time = start_time;
+	clock_boot_id(r->boot_id);
+	r->owner = geteuid();
+	r->clock = rec.clock;
+	r->state = WIRE_STATE_OPEN;
+	r->ticks_per_s = rec.ticks_per_s;
+	r->forked = forked;
+	clock_anchor(rec.clock, &r->opened);
+	snprintf(r->ctl, sizeof(r->ctl), "%s", ctl_name);
+	snprintf(r->run, sizeof(r->run), "%s", run ? run : "");
+	snprintf(r->role, sizeof(r->role), "%s", forked ? "worker" : rec.opt.role);
+	snprintf(r->name, sizeof(r->name), "%s", rec.opt.name);
+	snprintf(r->project, sizeof(r->project), "%s", rec.opt.project);
+	snprintf(r->store_dir, sizeof(r->store_dir), "%s", rec.opt.store_dir);
+	open_program(r->program, sizeof(r->program));
+	if (!getcwd(r->cwd, sizeof(r->cwd)))
+		r->cwd[0] = '\0';
+}
+
+/* A ring under a temporary name; halved until it fits. */
+static int open_make_ring(int rings, const char *tmp, bool forked, struct ring_map *ret)
+{
+	struct ring_shape shape = {
+	        .bytes = open_ring_bytes(rings, forked ? OPEN_RING_FORKED : rec.opt.ring_bytes),
+	        .lanes = forked ? OPEN_LANES_FORKED : rec.opt.lanes,
+	};
+	uint64_t defs = rec_registry_bytes() + (forked ? 16384 : 0);
+	int err;
+
+	shape.registry_bytes = (defs + sizeof(struct wire_registry) + WIRE_PAGE - 1) &
+	                       ~(uint64_t)(WIRE_PAGE - 1);
+	if (!forked && shape.registry_bytes < shape.bytes / 16)
+		shape.registry_bytes = (shape.bytes / 16) & ~(uint64_t)(WIRE_PAGE - 1);
+	for (;;) {
+		err = ring_create(rings, tmp, &shape, ret);
+		if (err != -ENOSPC || shape.bytes / 2 < RING_BYTES_MIN)
+			break;
+		shape.bytes /= 2;
+	}
+	if (!err && ret->ring->registry_bytes < defs + sizeof(struct wire_registry)) {
+		ring_unmap(ret);
+		unlinkat(rings, tmp, 0);
+		err = -ENOSPC;
+	}
+	return err;
+}
+
+/* Ticks a second by the two ends of making the ring: good to 1e-3 or so. */
+static void open_rate(const struct wire_anchor *before)
+{
+	struct wire_anchor after;
+
+	if (rec.clock == WIRE_CLOCK_MONOTONIC) {
+		rec.ticks_per_s = 1000000000;
+		return;
+	}
+	do
+		clock_anchor(rec.clock, &after);
+	while (after.mono_ns - before->mono_ns < 200000);
+	rec.ticks_per_s = (uint64_t)((double)(after.ticks - before->ticks) * 1e9 /
+	                             (double)(after.mono_ns - before->mono_ns));
+}
+
+static struct rec_set *open_set(struct ring_map *m, struct wire_ctl *ctl)
+{
+	uint32_t lanes = m->ring->lanes, i;
+	size_t bytes = sizeof(struct rec_set) + lanes * sizeof(struct ring_writer);
+	struct rec_set *set;
+
+	bytes = (bytes + WIRE_PAGE - 1) & ~(size_t)(WIRE_PAGE - 1);
+	set = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+	           -1, 0);
+	if (set == MAP_FAILED)
+		return NULL;
+	if (madvise(set, bytes, MADV_WIPEONFORK) < 0) {
+		munmap(set, bytes);
+		return NULL;
+	}
+	set->alive = 1;
+	set->lanes = lanes;
+	set->map_bytes = bytes;
+	for (i = 0; i < lanes; i++) {
+		ring_writer_init(&set->writers[i], m->base, &m->lanes[i], ctl);
+		set->writers[i].set = set;
+	}
+	return set;
+}
+
+static void open_bell(int dir)
+{
+	int fd;
+	void *p;
+
+	/* Children of fork() keep their parent's: one bell a user. */
+	if (rec.bell)
+		return;
+	fd = openat(dir, "bell", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return;
+	if (posix_fallocate(fd, 0, WIRE_PAGE) == 0) {
+		p = mmap(NULL, WIRE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+		rec.bell = p == MAP_FAILED ? NULL : p;
+	}
+	close(fd);
+}
+
+/* Everything in RINGS: control page, ring, set; published by the rename. */
+static int open_in(int rings, bool forked)
+{
+	uint64_t start_time = rendezvous_start_time(getpid()), aux = open_aux();
+	char ctl_name[96], tmp[160], name[160];
+	struct wire_anchor before;
+	struct ring_map map;
+	struct wire_ctl *ctl;
+	struct rec_set *set;
+	int err;
+
+	snprintf(ctl_name, sizeof(ctl_name), "%ld-%llu-%08x.ctl", (long)getpid(),
+	         (unsigned long long)start_time, (unsigned)aux);
+	clock_anchor(rec.clock, &before);
+	err = open_ctl(rings, ctl_name, start_time, aux, &ctl);
+	if (err)
+		return open_fail(err, "control page in the rendezvous folder", NULL);
+	snprintf(tmp, sizeof(tmp), ".%s.%llx.tmp", ctl_name,
+	         (unsigned long long)clock_ticks(rec.clock));
+	err = open_make_ring(rings, tmp, forked, &map);
+	if (err)
+		return open_fail(err, "no room for a ring in the rendezvous folder",
+		                 "free space in /dev/shm (docker: --shm-size)");
+	if (!forked)
+		open_rate(&before);
+	set = open_set(&map, ctl);
+	open_fill_ring(map.ring, ctl_name, start_time, forked);
+	madvise(map.base, map.bytes, MADV_DONTFORK);
+	rec_registry_attach(map.registry, map.ring->registry_bytes);
+	snprintf(name, sizeof(name), "%.80s.%02x%02x%02x%02x.ring", ctl_name, map.ring->uid[0],
+	         map.ring->uid[1], map.ring->uid[2], map.ring->uid[3]);
+	if (!set || renameat(rings, tmp, rings, name) < 0) {
+		err = set ? -errno : -ENOMEM;
+		unlinkat(rings, tmp, 0);
+		return open_fail(err, "making the ring", NULL);
+	}
+	rec.ring = map;
+	rec.ctl = ctl;
+	rec.open_real_ns = map.ring->opened.real_ns;
+	rec.open_boot_ns = map.ring->opened.boot_ns;
+	rec_rank_from_environment(ctl);
+	rec_anchor(ctl);
+	__atomic_store_n(&rec.set, set, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int rec_open_ring(bool forked)
+{
+	int dir, rings, err;
+
+	dir = rendezvous_open(1);
+	if (dir < 0)
+		return open_fail(dir, "rendezvous folder",
+		                 "it must be a folder of yours with mode 0700");
+	open_bell(dir);
+	rings = openat(dir, "rings", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	err = rings < 0 ? -errno : open_in(rings, forked);
+	if (rings < 0)
+		open_fail(err, "rings/ in the rendezvous folder", NULL);
+	else
+		close(rings);
+	close(dir);
+	return err;
+}
+
+/* ---- the public calls -------------------------------------------------------- */
+
+static void open_spawn_agent(void)
+{
+	const char *bin = getenv("LAPSE_BIN");
+	char path[RENDEZVOUS_PATH_MAX];
+	int dir = rendezvous_open(1), locked;
+	pid_t pid;
+
+	if (dir < 0 || rendezvous_path(path) < 0)
+		return;
+	locked = rendezvous_is_locked(dir, "agent.lock");
+	close(dir);
+	if (locked)
+		return;
+	/* Twice, so that the agent is nobody's zombie. Exits without handlers:
+	 * this is a copy of somebody else's program. */
+	pid = fork();
+	if (pid == 0) {
+		setsid();
+		if (fork() == 0) {
+			execlp(bin ? bin : "lapse", "lapse", "agent", "--rendezvous", path,
+			       (char *)NULL);
+		}
+		_exit(0);
+	}
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static void open_copy(char *to, size_t cap, const char *from, const char *otherwise)
+{
+	snprintf(to, cap, "%s", from ? from : otherwise);
+}
+
+static void open_store_dir(const char *given)
+{
+	const char *dir = given ? given : getenv("LAPSE_DIR");
+	char cwd[sizeof(rec.opt.store_dir)];
+
+	if (!dir || !dir[0])
+		dir = "lapse-runs";
+	if (dir[0] == '/' || !getcwd(cwd, sizeof(cwd)))
+		open_copy(rec.opt.store_dir, sizeof(rec.opt.store_dir), dir, "");
+	else if ((size_t)snprintf(rec.opt.store_dir, sizeof(rec.opt.store_dir), "%s/%s", cwd, dir) >=
+	         sizeof(rec.opt.store_dir))
+		rec.opt.store_dir[0] = '\0';
+}
+
+/* Options of any size, older or newer than ours. */
+static int open_options(const struct lapse_options *given)
+{
+	struct lapse_options o = {0};
+	const char *kib = getenv("LAPSE_RING_KIB");
+
+	if (given && (given->size < sizeof(size_t) || given->lanes > WIRE_LANES_MAX))
+		return open_fail(-EINVAL, "options",
+		                 given->size ? "at most 256 lanes" : "set the member size");
+	if (given)
+		memcpy(&o, given, given->size < sizeof(o) ? given->size : sizeof(o));
+	open_copy(rec.opt.name, sizeof(rec.opt.name), o.name, "");
+	open_copy(rec.opt.project, sizeof(rec.opt.project), o.project, "");
+	open_copy(rec.opt.role, sizeof(rec.opt.role), o.role, "trainer");
+	open_store_dir(o.store_dir);
+	rec.opt.ring_bytes = o.ring_bytes ? o.ring_bytes : OPEN_RING_DEFAULT;
+	if (!o.ring_bytes && kib && strtoull(kib, NULL, 10) > 0)
+		rec.opt.ring_bytes = strtoull(kib, NULL, 10) << 10;
+	if (rec.opt.ring_bytes > WIRE_RING_BYTES_MAX)
+		rec.opt.ring_bytes = WIRE_RING_BYTES_MAX;
+	rec.opt.lanes = o.lanes ? o.lanes : OPEN_LANES_DEFAULT;
+	rec.opt.has_rank = o.has_rank;
+	rec.opt.rank = o.rank;
+	rec.opt.local_rank = o.local_rank;
+	rec.opt.world_size = o.world_size;
+	if (o.start_agent)
+		open_spawn_agent();
+	return 0;
+}
+
+static int open_locked(const struct lapse_options *opt)
+{
+	const char *off = getenv("LAPSE_DISABLE");
+	static bool at_exit;
+	int err;
+
+	if (lapse_is_open())
+		return 0;
+	rec.error[0] = '\0';
+	if (off && off[0] && strcmp(off, "0") != 0)
+		return open_fail(-ENOSYS, "switched off by LAPSE_DISABLE", NULL);
+	err = open_options(opt);
+	if (err)
+		return err;
+	rec.clock = clock_kind();
+	if (!rec.has_key)
+		rec.has_key = pthread_key_create(&rec.key, rec_thread_end) == 0;
+	err = rec_open_ring(false);
+	if (!err && !at_exit)
+		at_exit = atexit(lapse_close) == 0;
+	return err;
+}
+
+int lapse_open(const struct lapse_options *opt)
+{
+	int saved = errno, err;
+
+	pthread_mutex_lock(&open_mutex);
+	err = open_locked(opt);
+	pthread_mutex_unlock(&open_mutex);
+	errno = saved;
+	return err;
+}
+
+void lapse_close(void)
+{
+	struct rec_set *set;
+	int saved = errno;
+
+	pthread_mutex_lock(&open_mutex);
+	set = __atomic_load_n(&rec.set, __ATOMIC_ACQUIRE);
+	/* Not for a child of fork() that has no ring of its own. */
+	if (set && set->alive && !__atomic_exchange_n(&set->closed, 1, __ATOMIC_RELAXED)) {
+		rec_anchor(rec.ctl);
+		__atomic_store_n(&rec.ring.ring->state, WIRE_STATE_CLOSED, __ATOMIC_RELEASE);
+		__atomic_store_n(&rec.ctl->state, WIRE_STATE_CLOSED, __ATOMIC_RELEASE);
+		if (rec_writer && rec_writer->set == set) {
+			if (rec.has_key)
+				pthread_setspecific(rec.key, NULL);
+			rec_thread_end(rec_writer);
+		}
+	}
+	pthread_mutex_unlock(&open_mutex);
+	errno = saved;
+}
+
+int lapse_is_open(void)
+{
+	struct rec_set *set = __atomic_load_n(&rec.set, __ATOMIC_ACQUIRE);
+
+	return set && set->alive && !__atomic_load_n(&set->closed, __ATOMIC_RELAXED);
+}
+
+const char *lapse_error(void)
+{
+	return rec.error;
+}
+
+const char *lapse_version(void)
+{
+	return LAPSE_VERSION;
+}
+
+int64_t lapse_now(void)
+{
+	if (!__atomic_load_n(&rec.set, __ATOMIC_ACQUIRE))
+		return 0;
+	return rec.open_real_ns + clock_ns(CLOCK_BOOTTIME) - rec.open_boot_ns;
+}
+
+void lapse_stats(struct lapse_stats *out)
+{
+	struct rec_set *set = __atomic_load_n(&rec.set, __ATOMIC_ACQUIRE);
+	struct lapse_stats s = {0};
+	uint32_t i;
+
+	rec_registry_count(&s.definitions, &s.refused);
+	s.dropped = __atomic_load_n(&rec.lost, __ATOMIC_RELAXED);
+	if (set && set->alive) {
+		s.ring_bytes = rec.ring.bytes;
+		s.dropped += __atomic_load_n(&rec.ctl->dropped_no_lane, __ATOMIC_RELAXED) +
+		             __atomic_load_n(&rec.ctl->dropped_closed, __ATOMIC_RELAXED);
+		for (i = 0; i < set->lanes; i++) {
+			s.accepted += __atomic_load_n(&set->writers[i].records, __ATOMIC_RELAXED);
+			s.dropped += __atomic_load_n(&rec.ring.lanes[i].dropped, __ATOMIC_RELAXED) +
+			             __atomic_load_n(&rec.ring.lanes[i].dropped_signal,
+			                             __ATOMIC_RELAXED);
+		}
+	}
+	s.attempts = s.accepted + s.dropped;
+	*out = s;
+}
