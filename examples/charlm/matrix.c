@@ -13,9 +13,9 @@ typedef real mat_vec __attribute__((vector_size(32), aligned(sizeof(real)), may_
 
 enum {
 	MAT_VEC = 32 / sizeof(real),
-	MAT_ROWS = 4,           /* rows of c computed together ... */
+	MAT_ROWS = 4, /* rows of c computed together ... */
 	MAT_COLS = 2 * MAT_VEC, /* ... times columns: 8 registers of sums */
-	MAT_DEPTH = 256         /* terms added before c is touched: 16 KiB of b */
+	MAT_DEPTH = 256 /* terms added before c is touched: 16 KiB of b */
 };
 
 #define MAT_INLINE static inline __attribute__((always_inline))
@@ -44,7 +44,7 @@ MAT_INLINE void mat_pack(real *to, struct mat b, size_t k, size_t depth, size_t 
 /* c[0..rows)[0..cols) += a[0..rows)[0..depth) times a packed panel. `rows` is a
  * constant in each inlined copy, so that `sum` lives in registers. */
 MAT_INLINE void mat_tile(real *c, size_t ldc, size_t cols, const real *a, size_t rs, size_t cs,
-                         const real *panel, size_t depth, const size_t rows)
+			 const real *panel, size_t depth, const size_t rows)
 {
 	mat_vec sum[MAT_ROWS][2] = {0};
 	real edge[MAT_COLS];
@@ -86,10 +86,10 @@ MAT_INLINE void mat_mul_body(struct mat c, struct mat a, struct mat b)
 			mat_pack(panel, b, k, depth, j);
 			for (; i + MAT_ROWS <= c.rows; i += MAT_ROWS)
 				mat_tile(c.p + i * c.rs + j, c.rs, cols, a.p + i * a.rs + k * a.cs,
-				         a.rs, a.cs, panel, depth, MAT_ROWS);
+					 a.rs, a.cs, panel, depth, MAT_ROWS);
 			for (; i < c.rows; i++)
 				mat_tile(c.p + i * c.rs + j, c.rs, cols, a.p + i * a.rs + k * a.cs,
-				         a.rs, a.cs, panel, depth, 1);
+					 a.rs, a.cs, panel, depth, 1);
 		}
 	}
 }
@@ -101,7 +101,7 @@ static void mat_mul_plain(struct mat c, struct mat a, struct mat b)
 
 #if defined(__x86_64__) && defined(__GNUC__)
 __attribute__((target("avx2,fma"))) static void mat_mul_avx2(struct mat c, struct mat a,
-                                                             struct mat b)
+							     struct mat b)
 {
 	mat_mul_body(c, a, b);
 }

@@ -38,7 +38,7 @@ static struct mat model_mat(real *base, const struct model_tensor *t)
 static void model_add_tensor(struct model *m, const char *name, int layer, size_t rows, size_t cols)
 {
 	m->tensor[m->tensors++] =
-	        (struct model_tensor){name, layer, rows, cols, m->params, rows > 1};
+		(struct model_tensor){name, layer, rows, cols, m->params, rows > 1};
 	m->params += rows * cols;
 }
 
@@ -69,14 +69,15 @@ static void model_randomise(struct model *m, uint64_t seed)
 
 	for (size_t i = 0; i < m->tensors; i++) {
 		const struct model_tensor *t = &m->tensor[i];
-		int kind = i < MODEL_FIRST_BLOCK ? -1 : (int)(i - MODEL_FIRST_BLOCK) % BLOCK_TENSORS;
+		int kind =
+			i < MODEL_FIRST_BLOCK ? -1 : (int)(i - MODEL_FIRST_BLOCK) % BLOCK_TENSORS;
 		double size = kind < 0 ? 0.02 : 1 / sqrt((double)t->rows);
 
 		if (kind == BLOCK_OUT || kind == BLOCK_DOWN)
 			size /= sqrt(2.0 * (double)m->config.layers);
 		for (size_t j = 0; j < t->rows * t->cols; j++)
 			m->w[t->at + j] =
-			        t->decay ? (real)(size * random_normal(&random)) : (real)1;
+				t->decay ? (real)(size * random_normal(&random)) : (real)1;
 	}
 }
 
@@ -166,7 +167,7 @@ void model_done(struct model *m)
 /* ---- normalisation: y = gain * x / rms(x), row by row ------------------- */
 
 static void model_norm_forward(real *y, real *rms, const real *x, const real *gain, size_t rows,
-                               size_t dim)
+			       size_t dim)
 {
 	for (size_t r = 0; r < rows; r++, x += dim, y += dim) {
 		real square = mat_dot(x, x, dim) / (real)dim;
@@ -181,7 +182,7 @@ static void model_norm_forward(real *y, real *rms, const real *x, const real *ga
 /* With s = 1/rms(x): dgain += dy x s, and, since s depends on all of x,
  * dx += s (gain dy - x s^2 mean(gain dy x)). dy is used up. */
 static void model_norm_backward(real *dx, real *dgain, real *dy, const real *rms, const real *x,
-                                const real *gain, size_t rows, size_t dim)
+				const real *gain, size_t rows, size_t dim)
 {
 	for (size_t r = 0; r < rows; r++, x += dim, dx += dim, dy += dim) {
 		real s = rms[r], mean;
@@ -200,13 +201,13 @@ static void model_norm_backward(real *dx, real *dgain, real *dy, const real *rms
 
 /* The part of one head in sequence q of an R x (parts C) matrix: T x C/H. */
 static struct mat model_head(const struct model *m, real *p, size_t parts, size_t part, size_t q,
-                             size_t head)
+			     size_t head)
 {
 	const struct model_config *c = &m->config;
 	size_t width = c->dim / c->heads, stride = parts * c->dim;
 
 	return mat_view(p + q * c->context * stride + part * c->dim + head * width, c->context,
-	                width, stride);
+			width, stride);
 }
 
 static struct mat model_attend(const struct model *m, real *p, size_t q, size_t head)
@@ -228,7 +229,7 @@ static void model_attention_forward(const struct model *m, struct model_block *b
 			struct mat a = model_attend(m, b->attend, q, h);
 
 			mat_mul(a, model_head(m, b->qkv, 3, 0, q, h),
-			        mat_t(model_head(m, b->qkv, 3, 1, q, h)), 0);
+				mat_t(model_head(m, b->qkv, 3, 1, q, h)), 0);
 			for (size_t i = 0; i < t; i++) {
 				real *row = a.p + i * t;
 
@@ -238,14 +239,14 @@ static void model_attention_forward(const struct model *m, struct model_block *b
 				memset(row + i + 1, 0, (t - i - 1) * sizeof(*row));
 			}
 			mat_mul(model_head(m, b->mix, 1, 0, q, h), a,
-			        model_head(m, b->qkv, 3, 2, q, h), 0);
+				model_head(m, b->qkv, 3, 2, q, h), 0);
 		}
 }
 
 /* dmix gives dV = A^T dmix and dA = dmix V^T; softmax turns dA into
  * dS = A (dA - sum_j A dA) row by row; then dQ = dS K, dK = dS^T Q, scaled. */
-static void model_attention_backward(const struct model *m, const struct model_block *b,
-                                     real *dqkv, real *dmix, real *datt, size_t n)
+static void model_attention_backward(const struct model *m, const struct model_block *b, real *dqkv,
+				     real *dmix, real *datt, size_t n)
 {
 	size_t heads = m->config.heads, t = m->config.context;
 	real scale = 1 / real_sqrt((real)(m->config.dim / heads));
@@ -267,45 +268,44 @@ static void model_attention_backward(const struct model *m, const struct model_b
 					row[j] = scale * weight[j] * (row[j] - sum);
 			}
 			mat_mul(model_head(m, dqkv, 3, 0, q, h), da,
-			        model_head(m, b->qkv, 3, 1, q, h), 0);
+				model_head(m, b->qkv, 3, 1, q, h), 0);
 			mat_mul(model_head(m, dqkv, 3, 1, q, h), mat_t(da),
-			        model_head(m, b->qkv, 3, 0, q, h), 0);
+				model_head(m, b->qkv, 3, 0, q, h), 0);
 		}
 }
 
 /* ---- one block: x + attention(norm(x)), then x + perceptron(norm(x)) ----- */
 
 static void model_block_forward(const struct model *m, size_t layer, struct model_block *b,
-                                real *out, size_t n)
+				real *out, size_t n)
 {
 	const struct model_tensor *t = model_block_tensor(m, layer, 0);
 	size_t c = m->config.dim, rows = n * m->config.context;
 
 	model_norm_forward(b->norm1, b->rms1, b->in, m->w + t[BLOCK_NORM1].at, rows, c);
 	mat_mul(mat_view(b->qkv, rows, 3 * c, 3 * c), mat_view(b->norm1, rows, c, c),
-	        model_mat(m->w, &t[BLOCK_QKV]), 0);
+		model_mat(m->w, &t[BLOCK_QKV]), 0);
 	model_attention_forward(m, b, n);
 	memcpy(b->mid, b->in, rows * c * sizeof(*b->mid));
 	mat_mul(mat_view(b->mid, rows, c, c), mat_view(b->mix, rows, c, c),
-	        model_mat(m->w, &t[BLOCK_OUT]), 1);
+		model_mat(m->w, &t[BLOCK_OUT]), 1);
 
 	model_norm_forward(b->norm2, b->rms2, b->mid, m->w + t[BLOCK_NORM2].at, rows, c);
 	mat_mul(mat_view(b->up, rows, 4 * c, 4 * c), mat_view(b->norm2, rows, c, c),
-	        model_mat(m->w, &t[BLOCK_UP]), 0);
+		model_mat(m->w, &t[BLOCK_UP]), 0);
 	for (size_t i = 0; i < rows * 4 * c; i++) {
-		real positive = b->up[i] > 0 ? b->up[i] : 0;
-
-		b->act[i] = positive * positive;
+		b->up[i] = (b->up[i] + real_abs(b->up[i])) / 2; /* relu without a branch */
+		b->act[i] = b->up[i] * b->up[i];
 	}
 	memcpy(out, b->mid, rows * c * sizeof(*out));
 	mat_mul(mat_view(out, rows, c, c), mat_view(b->act, rows, 4 * c, 4 * c),
-	        model_mat(m->w, &t[BLOCK_DOWN]), 1);
+		model_mat(m->w, &t[BLOCK_DOWN]), 1);
 }
 
 /* Y = X W: dX = dY W^T (overwritten), dW += X^T dY. */
 static void model_linear_backward(const struct model *m, struct model_shard *s,
-                                  const struct model_tensor *t, struct mat dx, struct mat x,
-                                  struct mat dy)
+				  const struct model_tensor *t, struct mat dx, struct mat x,
+				  struct mat dy)
 {
 	mat_mul(dx, dy, mat_t(model_mat(m->w, t)), 0);
 	mat_mul(model_mat(s->grad, t), mat_t(x), dy, 1);
@@ -314,7 +314,7 @@ static void model_linear_backward(const struct model *m, struct model_shard *s,
 /* s->dx holds the gradient of what left the block; afterwards that of what
  * entered it. The two sums x + ... let it pass unchanged beside each branch. */
 static void model_block_backward(const struct model *m, size_t layer, struct model_shard *s,
-                                 size_t n)
+				 size_t n)
 {
 	const struct model_tensor *t = model_block_tensor(m, layer, 0);
 	const struct model_block *b = &s->block[layer];
@@ -325,16 +325,16 @@ static void model_block_backward(const struct model *m, size_t layer, struct mod
 
 	model_linear_backward(m, s, &t[BLOCK_DOWN], dup, mat_view(b->act, rows, 4 * c, 4 * c), dx);
 	for (size_t i = 0; i < rows * 4 * c; i++)
-		s->dup[i] *= b->up[i] > 0 ? 2 * b->up[i] : 0;
+		s->dup[i] *= 2 * b->up[i];
 	model_linear_backward(m, s, &t[BLOCK_UP], dnorm, mat_view(b->norm2, rows, c, c), dup);
 	model_norm_backward(s->dx, s->grad + t[BLOCK_NORM2].at, s->dnorm, b->rms2, b->mid,
-	                    m->w + t[BLOCK_NORM2].at, rows, c);
+			    m->w + t[BLOCK_NORM2].at, rows, c);
 
 	model_linear_backward(m, s, &t[BLOCK_OUT], dnorm, mat_view(b->mix, rows, c, c), dx);
 	model_attention_backward(m, b, s->dqkv, s->dnorm, s->datt, n);
 	model_linear_backward(m, s, &t[BLOCK_QKV], dnorm, mat_view(b->norm1, rows, c, c), dqkv);
 	model_norm_backward(s->dx, s->grad + t[BLOCK_NORM1].at, s->dnorm, b->rms1, b->in,
-	                    m->w + t[BLOCK_NORM1].at, rows, c);
+			    m->w + t[BLOCK_NORM1].at, rows, c);
 }
 
 /* ---- the whole model --------------------------------------------------- */
@@ -342,15 +342,18 @@ static void model_block_backward(const struct model *m, size_t layer, struct mod
 double model_forward(struct model *m, size_t k, const uint8_t *in, const uint8_t *target, size_t n)
 {
 	struct model_shard *s = &m->shard[k];
-	size_t c = m->config.dim, v = m->config.vocab, rows = n * m->config.context;
+	size_t c = m->config.dim, v = m->config.vocab, t = m->config.context, rows = n * t;
 	const real *embed = m->w + m->tensor[MODEL_EMBED].at;
 	const real *place = m->w + m->tensor[MODEL_PLACE].at;
 	double loss = 0;
 
-	for (size_t r = 0; r < rows; r++)
+	for (size_t r = 0; r < rows; r++) {
+		const real *character = embed + in[r] * c, *position = place + r % t * c;
+		real *row = s->block[0].in + r * c;
+
 		for (size_t i = 0; i < c; i++)
-			s->block[0].in[r * c + i] =
-			        embed[in[r] * c + i] + place[r % m->config.context * c + i];
+			row[i] = character[i] + position[i];
+	}
 	for (size_t l = 0; l < m->config.layers; l++) {
 		real *out = l + 1 < m->config.layers ? s->block[l + 1].in : s->out;
 
@@ -358,7 +361,7 @@ double model_forward(struct model *m, size_t k, const uint8_t *in, const uint8_t
 	}
 	model_norm_forward(s->normf, s->rmsf, s->out, m->w + m->tensor[MODEL_NORMF].at, rows, c);
 	mat_mul(mat_view(s->prob, rows, v, v), mat_view(s->normf, rows, c, c),
-	        model_mat(m->w, &m->tensor[MODEL_HEAD]), 0);
+		model_mat(m->w, &m->tensor[MODEL_HEAD]), 0);
 	for (size_t r = 0; r < rows; r++) {
 		real *row = s->prob + r * v, logit = row[target[r]];
 
@@ -368,7 +371,7 @@ double model_forward(struct model *m, size_t k, const uint8_t *in, const uint8_t
 }
 
 void model_backward(struct model *m, size_t k, const uint8_t *in, const uint8_t *target, size_t n,
-                    real scale)
+		    real scale)
 {
 	struct model_shard *s = &m->shard[k];
 	size_t c = m->config.dim, v = m->config.vocab, t = m->config.context, rows = n * t;
@@ -379,21 +382,27 @@ void model_backward(struct model *m, size_t k, const uint8_t *in, const uint8_t 
 	memset(s->dx, 0, rows * c * sizeof(*s->dx));
 	/* -log softmax(x)[target] has the derivative softmax(x) - one(target). */
 	for (size_t r = 0; r < rows; r++) {
-		s->prob[r * v + target[r]] -= 1;
+		real *row = s->prob + r * v;
+
+		row[target[r]] -= 1;
 		for (size_t i = 0; i < v; i++)
-			s->prob[r * v + i] *= scale;
+			row[i] *= scale;
 	}
 	model_linear_backward(m, s, &m->tensor[MODEL_HEAD], mat_view(s->dnorm, rows, c, c),
-	                      mat_view(s->normf, rows, c, c), mat_view(s->prob, rows, v, v));
+			      mat_view(s->normf, rows, c, c), mat_view(s->prob, rows, v, v));
 	model_norm_backward(s->dx, s->grad + m->tensor[MODEL_NORMF].at, s->dnorm, s->rmsf, s->out,
-	                    m->w + m->tensor[MODEL_NORMF].at, rows, c);
+			    m->w + m->tensor[MODEL_NORMF].at, rows, c);
 	for (size_t l = m->config.layers; l-- > 0;)
 		model_block_backward(m, l, s, n);
-	for (size_t r = 0; r < rows; r++)
+	for (size_t r = 0; r < rows; r++) {
+		real *character = dembed + in[r] * c, *position = dplace + r % t * c;
+		const real *row = s->dx + r * c;
+
 		for (size_t i = 0; i < c; i++) {
-			dembed[in[r] * c + i] += s->dx[r * c + i];
-			dplace[r % t * c + i] += s->dx[r * c + i];
+			character[i] += row[i];
+			position[i] += row[i];
 		}
+	}
 }
 
 const real *model_probabilities(const struct model *m, size_t k, size_t i)

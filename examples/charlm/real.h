@@ -14,6 +14,7 @@
 typedef double real;
 #define real_exp exp
 #define real_sqrt sqrt
+#define real_abs fabs
 #define mat_mul mat64_mul
 #define mat_dot mat64_dot
 #define mat_softmax mat64_softmax
@@ -26,6 +27,7 @@ typedef double real;
 typedef float real;
 #define real_exp expf
 #define real_sqrt sqrtf
+#define real_abs fabsf
 #endif
 
 #endif /* CHARLM_REAL_H */

@@ -59,7 +59,7 @@ extern "C" {
 #define LAPSE_UNIT_MAX 63    /* units */
 #define LAPSE_HELP_MAX 511   /* help texts */
 #define LAPSE_LABELS_MAX 1023 /* all labels of a metric, written k="v",k="v" */
-#define LAPSE_TEXT_MAX 16384 /* event texts, their attributes, attribute values */
+#define LAPSE_TEXT_MAX 16384 /* event texts, attribute values */
 
 /* Most values in one frame; lapse_log() with more writes several frames that
  * share time and step. */
@@ -258,7 +258,8 @@ LAPSE_API void lapse_epoch_end(void);
 /* Record something that happened, at the current step.
  *   kind   a short word: "checkpoint", "eval", "oom"; at most LAPSE_NAME_MAX
  *   text   a sentence; may be NULL
- *   attrs  a JSON object as text, or NULL; stored as it is, cut texts lose it
+ *   attrs  a JSON object as text, or NULL; stored as it is, left out if longer
+ *          than LAPSE_TEXT_MAX / 2 bytes
  * Hot (cost grows with the length of the text). */
 LAPSE_API void lapse_event(enum lapse_severity severity, const char *kind, const char *text,
                            const char *attrs);

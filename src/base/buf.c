@@ -36,6 +36,10 @@ void *buf_reserve(struct buf *b, size_t len)
 		b->error = -EFBIG;
 		return NULL;
 	}
+	if (len > PTRDIFF_MAX / 2 || b->len > PTRDIFF_MAX / 2 - len) {
+		b->error = -ENOMEM;
+		return NULL;
+	}
 	need = b->len + len + 1;
 	if (need > b->cap) {
 		cap = b->cap ? b->cap * 2 : 256;
@@ -48,6 +52,7 @@ void *buf_reserve(struct buf *b, size_t len)
 		}
 		b->data = data;
 		b->cap = cap;
+		b->data[b->len] = '\0';
 	}
 	return b->data + b->len;
 }
@@ -56,7 +61,7 @@ void buf_append(struct buf *b, const void *data, size_t len)
 {
 	char *to = buf_reserve(b, len);
 
-	if (!to)
+	if (!to || len == 0)
 		return;
 	memcpy(to, data, len);
 	b->len += len;
@@ -105,18 +110,15 @@ void buf_printf(struct buf *b, const char *fmt, ...)
 
 void buf_uvarint(struct buf *b, uint64_t v)
 {
-	unsigned char *to = buf_reserve(b, 10);
+	unsigned char bytes[10];
 	size_t n = 0;
 
-	if (!to)
-		return;
 	while (v >= 0x80) {
-		to[n++] = (unsigned char)(v | 0x80);
+		bytes[n++] = (unsigned char)(v | 0x80);
 		v >>= 7;
 	}
-	to[n++] = (unsigned char)v;
-	b->len += n;
-	b->data[b->len] = '\0';
+	bytes[n++] = (unsigned char)v;
+	buf_append(b, bytes, n);
 }
 
 void buf_svarint(struct buf *b, int64_t v)

@@ -87,6 +87,7 @@ int file_mkdirs(const char *path, mode_t mode)
 	char part[PATH_MAX];
 	size_t i, len = strlen(path);
 	struct stat st;
+	int err;
 
 	if (len == 0 || len >= sizeof(part))
 		return len ? -ENAMETOOLONG : -ENOENT;
@@ -97,10 +98,12 @@ int file_mkdirs(const char *path, mode_t mode)
 		part[i] = '\0';
 		if (mkdir(part, mode) == 0 || errno == EEXIST)
 			continue;
+		err = -errno;
 		/* A folder above may be unwritable and still be there. */
-		if (stat(part, &st) == 0 && S_ISDIR(st.st_mode))
-			continue;
-		return stat(part, &st) == 0 ? -ENOTDIR : -errno;
+		if (stat(part, &st) < 0)
+			return err;
+		if (!S_ISDIR(st.st_mode))
+			return -ENOTDIR;
 	}
 	if (stat(path, &st) < 0)
 		return -errno;

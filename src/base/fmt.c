@@ -16,6 +16,10 @@ static char *fmt_scaled(char out[FMT_MAX], double v, double base, const char *co
 {
 	unsigned i = 0;
 
+	if (!isfinite(v)) {
+		snprintf(out, FMT_MAX, "%g%s", v, units[0]);
+		return out;
+	}
 	while (i + 1 < n && fabs(v) >= base * 0.9995) {
 		v /= base;
 		i++;
@@ -44,18 +48,22 @@ char *fmt_count(char out[FMT_MAX], double n)
 char *fmt_seconds(char out[FMT_MAX], double s)
 {
 	static const char *const units[] = {" ns", " us", " ms", " s"};
-	long long whole = llround(s);
+	const char *sign = s < 0 ? "-" : "";
+	long long whole;
 
-	if (!isfinite(s))
+	if (!(fabs(s) < 1e18)) {
 		snprintf(out, FMT_MAX, "%g s", s);
-	else if (fabs(s) < 60)
+		return out;
+	}
+	whole = llround(fabs(s));
+	if (fabs(s) < 60)
 		return fmt_scaled(out, s * 1e9, 1000, units, 4);
-	else if (whole < 3600)
-		snprintf(out, FMT_MAX, "%lld min %02lld s", whole / 60, whole % 60);
+	if (whole < 3600)
+		snprintf(out, FMT_MAX, "%s%lld min %02lld s", sign, whole / 60, whole % 60);
 	else if (whole < 86400)
-		snprintf(out, FMT_MAX, "%lld h %02lld min", whole / 3600, whole / 60 % 60);
+		snprintf(out, FMT_MAX, "%s%lld h %02lld min", sign, whole / 3600, whole / 60 % 60);
 	else
-		snprintf(out, FMT_MAX, "%lld d %02lld h", whole / 86400, whole / 3600 % 24);
+		snprintf(out, FMT_MAX, "%s%lld d %02lld h", sign, whole / 86400, whole / 3600 % 24);
 	return out;
 }
 

@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,7 +149,9 @@ void json_put_double(struct buf *b, double v)
 		buf_puts(b, v > 0 ? "Infinity" : "-Infinity");
 		return;
 	}
-	for (digits = 15; digits <= 17; digits++) {
+	/* 15 digits are exact for any normal double that has no more; the others
+	 * (subnormal) may need only one. */
+	for (digits = fabs(v) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
 		snprintf(text, sizeof(text), "%.*g", digits, v);
 		if (strtod(text, NULL) == v)
 			break;

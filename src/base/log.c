@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 
+#include "base/utf8.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,7 +28,8 @@ void log_write(enum log_level level, const char *fmt, ...)
 	struct tm tm;
 	char line[1024];
 	va_list ap;
-	size_t n;
+	ssize_t written;
+	size_t n, at;
 	int len;
 
 	if (level < log_min)
@@ -36,14 +39,17 @@ void log_write(enum log_level level, const char *fmt, ...)
 	n = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &tm);
 	n += (size_t)snprintf(line + n, sizeof(line) - n, ".%03ldZ lapse[%d] %s: ",
 	                      now.tv_nsec / 1000000, (int)getpid(), log_names[level]);
+	at = n;
 	va_start(ap, fmt);
 	len = vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
 	va_end(ap);
 	if (len > 0)
 		n += (size_t)len < sizeof(line) - n - 1 ? (size_t)len : sizeof(line) - n - 2;
+	/* Texts from outside must not look like lines of the log. */
+	utf8_clean(line + at, n - at);
 	line[n++] = '\n';
-	/* Nobody can be told that the log is gone. */
-	if (write(log_fd, line, n) < 0)
-		n = 0;
+	/* Nobody can be told if the log is gone. */
+	written = write(log_fd, line, n);
+	(void)written;
 	errno = saved;
 }

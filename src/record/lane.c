@@ -6,8 +6,6 @@
 #include "record/record_priv.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -19,16 +17,6 @@ static __thread bool rec_busy __attribute__((tls_model("initial-exec")));
 static void rec_count(uint64_t *counter)
 {
 	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
-}
-
-static void rec_ring_bell(void)
-{
-	struct wire_bell *bell = rec.bell;
-
-	if (!bell || __atomic_load_n(&bell->sleeping, __ATOMIC_RELAXED) == 0)
-		return;
-	if (__atomic_exchange_n(&bell->sleeping, 0, __ATOMIC_RELAXED) == 1)
-		syscall(SYS_futex, &bell->sleeping, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* The current set, made anew in a child of fork(). NULL if there is none. */
@@ -144,8 +132,8 @@ static struct ring_writer *rec_room(uint32_t n)
 	}
 	if (err)
 		__atomic_store_n(&w->lane->dropped, w->lane->dropped + 1, __ATOMIC_RELAXED);
-	if (behind || err)
-		rec_ring_bell();
+	if ((behind || err) && rec.bell)
+		bell_ring(rec.bell);
 	return err ? NULL : w;
 }
 

@@ -186,20 +186,19 @@ static uint64_t open_ring_bytes(int rings, uint64_t want)
 
 static void open_program(char *out, size_t cap)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], *base;
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-	const char *base;
 
 	path[n > 0 ? n : 0] = '\0';
 	base = strrchr(path, '/');
-	snprintf(out, cap, "%s", base ? base + 1 : path);
+	base = base ? base + 1 : path;
+	base[strnlen(base, cap - 1)] = '\0';
+	memcpy(out, base, strlen(base) + 1);
 }
 
 static void open_fill_ring(struct wire_ring *r, const char *ctl_name, uint64_t start_time,
                            bool forked)
 {
-	const char *run = getenv("LAPSE_RUN");
-
 	if (getrandom(r->uid, sizeof(r->uid), GRND_NONBLOCK) != sizeof(r->uid)) {
 		memcpy(r->uid, &(uint64_t){clock_ticks(rec.clock)}, 8);
 		memcpy(r->uid + 8, &(uint64_t){(uint64_t)getpid()}, 8);
@@ -215,7 +214,10 @@ static void open_fill_ring(struct wire_ring *r, const char *ctl_name, uint64_t s
 	r->forked = forked;
 	clock_anchor(rec.clock, &r->opened);
 	snprintf(r->ctl, sizeof(r->ctl), "%s", ctl_name);
-	snprintf(r->run, sizeof(r->run), "%s", run ? run : "");
+	/* Children of fork() belong to the same run. */
+	if (!rec.run[0])
+		runid_make(rec.run, r->opened.real_ns, r->uid);
+	snprintf(r->run, sizeof(r->run), "%s", rec.run);
 	snprintf(r->role, sizeof(r->role), "%s", forked ? "worker" : rec.opt.role);
 	snprintf(r->name, sizeof(r->name), "%s", rec.opt.name);
 	snprintf(r->project, sizeof(r->project), "%s", rec.opt.project);
@@ -294,24 +296,6 @@ static struct rec_set *open_set(struct ring_map *m, struct wire_ctl *ctl)
 	return set;
 }
 
-static void open_bell(int dir)
-{
-	int fd;
-	void *p;
-
-	/* Children of fork() keep their parent's: one bell a user. */
-	if (rec.bell)
-		return;
-	fd = openat(dir, "bell", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return;
-	if (posix_fallocate(fd, 0, WIRE_PAGE) == 0) {
-		p = mmap(NULL, WIRE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-		rec.bell = p == MAP_FAILED ? NULL : p;
-	}
-	close(fd);
-}
-
 /* Everything in RINGS: control page, ring, set; published by the rename. */
 static int open_in(int rings, bool forked)
 {
@@ -319,7 +303,7 @@ static int open_in(int rings, bool forked)
 	char ctl_name[96], tmp[160], name[160];
 	struct wire_anchor before;
 	struct ring_map map;
-	struct wire_ctl *ctl;
+	struct wire_ctl *ctl = NULL;
 	struct rec_set *set;
 	int err;
 
@@ -355,6 +339,8 @@ static int open_in(int rings, bool forked)
 	rec_rank_from_environment(ctl);
 	rec_anchor(ctl);
 	__atomic_store_n(&rec.set, set, __ATOMIC_RELEASE);
+	if (rec.bell)
+		bell_ring(rec.bell);
 	return 0;
 }
 
@@ -366,7 +352,9 @@ int rec_open_ring(bool forked)
 	if (dir < 0)
 		return open_fail(dir, "rendezvous folder",
 		                 "it must be a folder of yours with mode 0700");
-	open_bell(dir);
+	/* Children of fork() keep their parent's: one bell a user. */
+	if (!rec.bell)
+		rec.bell = bell_map(dir);
 	rings = openat(dir, "rings", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	err = rings < 0 ? -errno : open_in(rings, forked);
 	if (rings < 0)
@@ -451,6 +439,7 @@ static int open_options(const struct lapse_options *given)
 	rec.opt.rank = o.rank;
 	rec.opt.local_rank = o.local_rank;
 	rec.opt.world_size = o.world_size;
+	open_copy(rec.run, sizeof(rec.run), getenv("LAPSE_RUN"), "");
 	if (o.start_agent)
 		open_spawn_agent();
 	return 0;

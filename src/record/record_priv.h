@@ -14,8 +14,10 @@
 
 #include "ring/ring.h"
 #include "ring/writer.h"
+#include "wire/bell.h"
 #include "wire/clock.h"
 #include "wire/rendezvous.h"
+#include "wire/runid.h"
 #include "wire/wire.h"
 
 #include <lapse/lapse.h>
@@ -56,6 +58,7 @@ struct rec_state {
 		uint32_t lanes;
 		int has_rank, rank, local_rank, world_size;
 	} opt;
+	char run[128];              /* id of the run; given, or made at the first open */
 	char error[256];
 };
 

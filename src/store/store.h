@@ -26,11 +26,14 @@ struct store;
 struct store_options {
 	const char *dir;  /* the run's folder; made (0700) if missing */
 	const char *host; /* file name without ".db"; '/' and control characters become '_' */
+	bool no_wal;      /* a rollback journal whatever the file system; default: only
+	                     where docs/schema.md says that a WAL is not safe */
 };
 
 /* Open or create DIR/HOST.db. A corrupt file is renamed to
  * HOST.db.corrupt-UTCSECONDS and a new one begun (a warning event tells so in
- * it). Only one writer a file: -EBUSY. */
+ * it); so is one in which an earlier handle met -EUCLEAN before it was closed.
+ * Only one writer a file: -EBUSY. */
 int store_open(const struct store_options *o, struct err *e, struct store **ret);
 
 /* The sink; owned by the store. commit() appends one tail row. */
@@ -48,7 +51,8 @@ const struct err *store_error(const struct store *s);
 bool store_is_alive(const struct store *s);
 
 /* Fold tail rows into chunks if there is enough to fold; everything when all is
- * true. One transaction. Called by the agent between commits. */
+ * true. Transactions of bounded memory. Called by the agent between commits. On
+ * error what was not folded stays in the tail. */
 int store_fold(struct store *s, bool all, struct err *e);
 
 struct store_stats {
@@ -61,7 +65,8 @@ struct store_stats {
 void store_stats(struct store *s, struct store_stats *out);
 
 /* Fold all, checkpoint, leave one plain file (no -wal, no -shm), free. NULL is
- * fine. Returns the first error; the handle is gone all the same. */
+ * fine. What was not committed is lost. Returns the first error; the handle is
+ * gone all the same. -ESTALE: the file had been deleted or replaced. */
 int store_close(struct store *s, struct err *e);
 
 /* ---- reading ----------------------------------------------------------- */
@@ -90,14 +95,16 @@ struct store_run {
 int store_reader_run(struct store_reader *r, struct store_run *out, struct err *e);
 
 /* Each of these calls fn for every row, in order of id, until it returns
- * non-zero; that value is returned. Pointers in a row live during the call. */
+ * non-zero; that value is returned. Pointers in a row live during the call. fn
+ * must not use the reader. */
 struct store_process {
 	unsigned host;    /* index of the host's file */
 	const char *host_name;
 	uint32_t id;      /* unique with host */
 	int64_t pid, ppid, rank, local_rank, world_size, start_ns, end_ns;
 	const char *role, *program;
-	uint64_t stored, overwritten, broken, dropped, refused; /* over all its lanes */
+	uint64_t stored, overwritten, broken, dropped, refused; /* over all lanes of the
+	                                                           ring that is its uid */
 };
 int store_reader_processes(struct store_reader *r,
                            int (*fn)(void *arg, const struct store_process *p), void *arg,
@@ -129,13 +136,14 @@ struct store_range {
 /* One point of a series. hist is NULL but for histograms. */
 struct store_point {
 	int64_t time_ns, step;
-	double value;
+	double value; /* of a histogram point: its mean, NaN if it has none */
 	uint32_t thread;
 	uint32_t segment; /* 0, then one more each time the steps began again */
 	const struct sink_hist *hist; /* lives during the call */
 };
 
-/* Call fn for the points of a series in the order in which they arrived. */
+/* Call fn for the points of a series in the order in which they arrived: those
+ * committed when the call began. As above for fn. -ENOENT: no such series. */
 int store_reader_points(struct store_reader *r, unsigned host, uint32_t series,
                         const struct store_range *range,
                         int (*fn)(void *arg, const struct store_point *p), void *arg,

@@ -132,11 +132,11 @@ struct wire_ring {
 	uint32_t reserved0;
 	struct wire_anchor opened;
 	char ctl[128];       /* file name of the control page, same folder */
-	char run[128];       /* run id, "" outside `lapse run` */
+	char run[128];       /* run id: of `lapse run`, else made by the process */
 	char role[64];
-	char name[256];      /* name of the run when `run` is "" */
+	char name[256];      /* name of the run outside `lapse run` */
 	char project[256];
-	char store_dir[1024]; /* absolute: where to store when `run` is "" */
+	char store_dir[1024]; /* absolute: folder of runs outside `lapse run` */
 	char program[256];   /* file name of the executable */
 	char cwd[1024];
 	uint8_t reserved1[WIRE_PAGE - 3304];

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loop: find runs and rings, drain when a second is over or a lane fills,
+ * probe each second, sleep on the bell.
+ */
+#include "agent/agent.h"
+
+#include "agent/live.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "ring/guard.h"
+#include "ring/reader.h"
+#include "wire/bell.h"
+#include "wire/clock.h"
+#include "wire/rendezvous.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define AGENT_SECOND 1000000000
+#define AGENT_KEEP_S 10        /* a heartbeat holds so long */
+#define AGENT_REFUSED_MAX 1024 /* files in rings/ remembered as no rings */
+
+struct agent {
+	const struct agent_options *o;
+	int dir, rings, runs, lock;
+	struct live **live;
+	size_t n_live, cap_live;
+	struct map refused;     /* names of files that are no rings */
+	struct probe_host host;
+	uint32_t clock;
+	uint64_t ticks_per_s;
+	struct wire_anchor first; /* at start, for the rate */
+	int64_t second_ns;      /* CLOCK_MONOTONIC of the last second's work */
+	int64_t busy_ns;        /* CLOCK_MONOTONIC when something was last alive */
+	struct guard *bell;
+};
+
+static volatile sig_atomic_t agent_stop;
+
+static void agent_on_signal(int sig)
+{
+	(void)sig;
+	agent_stop = 1;
+}
+
+void agent_stats(struct agent_stats *out)
+{
+	*out = agent_totals;
+}
+
+/* ---- finding ------------------------------------------------------------------------- */
+
+static struct live *agent_find(struct agent *a, const char *id)
+{
+	size_t i;
+
+	for (i = 0; i < a->n_live; i++)
+		if (strcmp(a->live[i]->start.id, id) == 0)
+			return a->live[i];
+	return NULL;
+}
+
+static struct live *agent_add(struct agent *a, const struct run_start *r, bool has_file)
+{
+	a->live = xgrow(a->live, a->n_live, &a->cap_live, sizeof(*a->live));
+	a->live[a->n_live] = live_new(r, has_file, a->o->store);
+	return a->live[a->n_live++];
+}
+
+/* An id becomes a file name: letters, digits, '.', '_', '-', not at the front. */
+static bool agent_is_id(const char *id)
+{
+	size_t n = strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+
+	return n > 0 && id[n] == '\0' && id[0] != '.' && n <= RUN_ID_MAX;
+}
+
+/* Read runs/NAME; true and *r if it is sound. */
+static bool agent_read_run(struct agent *a, const char *name, struct run_start *r)
+{
+	struct buf text;
+	char why[128];
+	bool good;
+
+	buf_init(&text, RUN_FILE_MAX);
+	good = file_read(a->runs, name, &text) == 0 &&
+	       run_start_parse(buf_str(&text), text.len, r, why) == 0 && agent_is_id(r->id) &&
+	       strncmp(name, r->id, strlen(r->id)) == 0;
+	buf_done(&text);
+	return good;
+}
+
+static void agent_take_run(struct agent *a, const char *name)
+{
+	char id[RUN_ID_MAX + 1];
+	struct run_start *r;
+	struct live *l;
+
+	snprintf(id, sizeof(id), "%.*s", (int)(strlen(name) - strlen(".run")), name);
+	l = agent_find(a, id);
+	if (l && l->start.child_pid)
+		return;
+	r = xcalloc(1, sizeof(*r));
+	if (agent_read_run(a, name, r)) {
+		/* The launcher writes it again once the command has a pid. */
+		if (!l)
+			agent_add(a, r, true);
+		else if (r->child_pid)
+			live_set_child(l, r->child_pid, r->child_start);
+	}
+	free(r);
+}
+
+static bool agent_ends_with(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), k = strlen(suffix);
+
+	return n > k && s[0] != '.' && strcmp(s + n - k, suffix) == 0;
+}
+
+/* A ring whose run has no file: the process made the run itself, or the
+ * launcher's file is gone. */
+static struct live *agent_add_own(struct agent *a, const struct wire_ring *ring)
+{
+	struct run_start *r = xcalloc(1, sizeof(*r));
+	struct utsname uts;
+	struct live *l = NULL;
+
+	snprintf(r->id, sizeof(r->id), "%s", ring->run);
+	if (agent_is_id(r->id) && ring->store_dir[0] == '/') {
+		snprintf(r->dir, sizeof(r->dir), "%s/%s", ring->store_dir, r->id);
+		snprintf(r->name, sizeof(r->name), "%s", ring->name[0] ? ring->name : ring->program);
+		snprintf(r->project, sizeof(r->project), "%s", ring->project);
+		snprintf(r->command, sizeof(r->command), "%s", ring->program);
+		snprintf(r->cwd, sizeof(r->cwd), "%s", ring->cwd);
+		if (uname(&uts) == 0)
+			snprintf(r->host, sizeof(r->host), "%s", uts.nodename);
+		r->child_pid = ring->pid;
+		r->child_start = ring->start_time;
+		r->start_ns = ring->opened.real_ns;
+		r->start_boot_ns = ring->opened.boot_ns;
+		l = agent_add(a, r, false);
+	}
+	free(r);
+	return l;
+}
+
+static void agent_refuse(struct agent *a, const char *name, const char *why)
+{
+	if (a->refused.len >= AGENT_REFUSED_MAX)
+		map_done(&a->refused);
+	map_put(&a->refused, name, strlen(name), 1);
+	agent_totals.refused++;
+	log_warn("rings/%s is left alone: %s", name, why);
+}
+
+static bool agent_is_attached(struct agent *a, const char *name)
+{
+	uint64_t one;
+	size_t i, k;
+
+	if (map_get(&a->refused, name, strlen(name), &one))
+		return true;
+	for (i = 0; i < a->n_live; i++)
+		for (k = 0; k < a->live[i]->n_clients; k++)
+			if (strcmp(a->live[i]->clients[k]->reader.name, name) == 0)
+				return true;
+	return false;
+}
+
+static void agent_take_ring(struct agent *a, const char *name)
+{
+	char why[128] = "its run has no sound id or no folder";
+	struct reader r;
+	struct live *l;
+	int err;
+
+	if (agent_is_attached(a, name))
+		return;
+	err = reader_open(a->rings, name, &r, why);
+	if (err == -ENOENT)
+		return;
+	if (err) {
+		agent_refuse(a, name, why);
+		return;
+	}
+	l = agent_find(a, r.ring.run);
+	if (!l)
+		l = agent_add_own(a, &r.ring);
+	reader_done(&r);
+	err = l ? live_attach(l, a->rings, name, why) : -EINVAL;
+	if (err && err != -EAGAIN && err != -EEXIST)
+		agent_refuse(a, name, why);
+}
+
+static void agent_scan(struct agent *a, int fd, const char *suffix,
+                       void (*take)(struct agent *a, const char *name))
+{
+	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *e;
+
+	if (!d) {
+		if (copy >= 0)
+			close(copy);
+		return;
+	}
+	while ((e = readdir(d)))
+		if (agent_ends_with(e->d_name, suffix))
+			take(a, e->d_name);
+	closedir(d);
+}
+
+/* ---- each second ----------------------------------------------------------------------- */
+
+/* A full lane drops for the next ten seconds rather than overwrite. */
+static void agent_heartbeat(struct agent *a, const struct wire_anchor *now)
+{
+	uint64_t span;
+	size_t i, k;
+
+	if (now->mono_ns - a->first.mono_ns > 50000000)
+		a->ticks_per_s = (uint64_t)((double)(now->ticks - a->first.ticks) * 1e9 /
+		                            (double)(now->mono_ns - a->first.mono_ns));
+	for (i = 0; i < a->n_live; i++)
+		for (k = 0; k < a->live[i]->n_clients; k++) {
+			struct reader *r = &a->live[i]->clients[k]->reader;
+
+			span = (a->ticks_per_s ? a->ticks_per_s : r->ring.ticks_per_s) * AGENT_KEEP_S;
+			reader_keep(r, now->ticks + span, span);
+		}
+}
+
+static void agent_forget_retired(struct agent *a)
+{
+	size_t i, k = 0;
+
+	for (i = 0; i < a->n_live; i++) {
+		if (a->live[i]->retired)
+			live_free(a->live[i]);
+		else
+			a->live[k++] = a->live[i];
+	}
+	a->n_live = k;
+}
+
+static void agent_second(struct agent *a)
+{
+	struct probe_host_values host;
+	struct wire_anchor now;
+	size_t i;
+
+	agent_scan(a, a->runs, ".run", agent_take_run);
+	agent_scan(a, a->rings, ".ring", agent_take_ring);
+	clock_anchor(a->clock, &now);
+	agent_heartbeat(a, &now);
+	if (a->n_live)
+		probe_host_read(&a->host, &host);
+	for (i = 0; i < a->n_live; i++) {
+		if (!a->o->once)
+			live_probe(a->live[i], &host, now.boot_ns);
+		live_second(a->live[i], a->rings, a->runs, &now);
+	}
+	for (i = 0; i < a->n_live; i++)
+		live_finish(a->live[i], a->rings, a->runs, a->o->once);
+	agent_forget_retired(a);
+	a->second_ns = now.mono_ns;
+	if (a->n_live)
+		a->busy_ns = now.mono_ns;
+}
+
+/* An outcome file that has come ends its run now, not in a second. */
+static bool agent_has_outcome(struct agent *a)
+{
+	char name[RUN_ID_MAX + 16];
+	size_t i;
+
+	for (i = 0; i < a->n_live; i++) {
+		snprintf(name, sizeof(name), "%s.outcome", a->live[i]->start.id);
+		if (a->live[i]->has_file && !a->live[i]->has_outcome &&
+		    faccessat(a->runs, name, F_OK, 0) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- sleeping ------------------------------------------------------------------------------ */
+
+static void agent_open_bell(struct agent *a)
+{
+	struct wire_bell *bell = bell_map(a->dir);
+	int fd;
+
+	/* bell_map() makes it; ours is guarded against truncation. */
+	if (bell)
+		munmap(bell, WIRE_PAGE);
+	fd = openat(a->dir, "bell", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return;
+	if (guard_map(fd, WIRE_PAGE, &a->bell) < 0)
+		a->bell = NULL;
+	close(fd);
+}
+
+/* Until the bell rings, a signal comes or `ns` are over. */
+static void agent_sleep(struct agent *a, int64_t ns)
+{
+	struct timespec t = {ns / AGENT_SECOND, ns % AGENT_SECOND};
+	struct wire_bell *bell = a->bell ? guard_base(a->bell) : NULL;
+
+	if (ns <= 0)
+		return;
+	if (!bell) {
+		if (t.tv_sec > 0 || t.tv_nsec > 50000000)
+			t = (struct timespec){0, 50000000};
+		nanosleep(&t, NULL);
+		return;
+	}
+	__atomic_store_n(&bell->sleeping, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &bell->sleeping, FUTEX_WAIT, 1, &t, NULL, 0);
+	__atomic_store_n(&bell->sleeping, 0, __ATOMIC_RELAXED);
+}
+
+static bool agent_round(struct agent *a)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	bool more = false;
+	size_t i;
+
+	if (now - a->second_ns >= AGENT_SECOND || agent_has_outcome(a)) {
+		agent_second(a);
+		now = clock_ns(CLOCK_MONOTONIC);
+	}
+	for (i = 0; i < a->n_live; i++)
+		more |= live_tick(a->live[i], now, false);
+	return more;
+}
+
+static void agent_loop(struct agent *a)
+{
+	int64_t now;
+	size_t i;
+	bool more;
+
+	a->busy_ns = clock_ns(CLOCK_MONOTONIC);
+	while (!agent_stop) {
+		more = agent_round(a);
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (a->o->idle_exit_ns && now - a->busy_ns >= a->o->idle_exit_ns)
+			break;
+		if (!more)
+			agent_sleep(a, a->second_ns + AGENT_SECOND - now);
+	}
+	for (i = 0; i < a->n_live; i++)
+		while (live_tick(a->live[i], clock_ns(CLOCK_MONOTONIC), true))
+			;
+}
+
+/* Recover: attach everything; a second look finds what died since. */
+static void agent_once(struct agent *a)
+{
+	size_t i;
+
+	for (i = 0; i < 2 && !agent_stop; i++)
+		agent_second(a);
+	for (i = 0; i < a->n_live; i++)
+		while (live_tick(a->live[i], clock_ns(CLOCK_MONOTONIC), true))
+			;
+	agent_second(a);
+}
+
+/* ---- start and stop -------------------------------------------------------------------------- */
+
+static int agent_open(struct agent *a, struct err *e)
+{
+	char pid[32];
+	int n;
+
+	if (a->o->rendezvous && setenv("LAPSE_RENDEZVOUS", a->o->rendezvous, 1) < 0)
+		return err_errno(e, -errno, "rendezvous folder %s", a->o->rendezvous);
+	a->dir = rendezvous_open(1);
+	if (a->dir < 0)
+		return err_errno(e, a->dir, "rendezvous folder (it must be ours, mode 0700)");
+	a->lock = rendezvous_lock(a->dir, "agent.lock");
+	if (a->lock < 0)
+		return err_errno(e, a->lock, "agent.lock: another agent serves this folder");
+	n = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
+	if (ftruncate(a->lock, 0) < 0 || pwrite(a->lock, pid, (size_t)n, 0) < 0)
+		log_warn("agent.lock: the pid cannot be written: %s", strerror(errno));
+	a->rings = openat(a->dir, "rings", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	a->runs = openat(a->dir, "runs", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (a->rings < 0 || a->runs < 0)
+		return err_errno(e, -errno, "rings/ and runs/ in the rendezvous folder");
+	agent_open_bell(a);
+	a->clock = clock_kind();
+	clock_anchor(a->clock, &a->first);
+	return probe_host_init(&a->host, "");
+}
+
+static void agent_close(struct agent *a)
+{
+	size_t i;
+
+	for (i = 0; i < a->n_live; i++)
+		live_free(a->live[i]);
+	free(a->live);
+	map_done(&a->refused);
+	probe_host_done(&a->host);
+	guard_unmap(a->bell);
+	if (a->rings >= 0)
+		close(a->rings);
+	if (a->runs >= 0)
+		close(a->runs);
+	if (a->lock >= 0)
+		close(a->lock);
+	if (a->dir >= 0)
+		close(a->dir);
+}
+
+static void agent_signals(void)
+{
+	struct sigaction sa = {.sa_handler = agent_on_signal};
+
+	/* Without SA_RESTART: a signal ends the sleep. */
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGINT, &sa, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+}
+
+int agent_run(const struct agent_options *o, struct err *e)
+{
+	struct agent *a = xcalloc(1, sizeof(*a));
+	int err;
+
+	a->o = o;
+	a->dir = a->rings = a->runs = a->lock = -1;
+	map_init(&a->refused);
+	agent_totals = (struct agent_stats){0};
+	agent_stop = 0;
+	agent_signals();
+	err = agent_open(a, e);
+	if (!err && o->once)
+		agent_once(a);
+	else if (!err)
+		agent_loop(a);
+	agent_close(a);
+	free(a);
+	return err;
+}

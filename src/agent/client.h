@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * client.h - one ring of one process, from its records to a sink: ids become
+ * series, ticks become UTC, steps and spans become samples, observations are
+ * binned. Knows nothing of runs' files or of the store.
+ */
+#ifndef AGENT_CLIENT_H
+#define AGENT_CLIENT_H
+
+#include "agent/hist.h"
+#include "agent/timeline.h"
+#include "base/map.h"
+#include "ring/reader.h"
+#include "wire/sink.h"
+
+#include <stdbool.h>
+
+#define CLIENT_BATCH 4096   /* samples pushed at a time */
+#define CLIENT_RECENT 8     /* last records of a lane kept for a crash */
+
+/* How UTC is made in a run: UTC = real_ns + (CLOCK_BOOTTIME - boot_ns). */
+struct client_epoch {
+	int64_t real_ns, boot_ns;
+};
+
+struct client_def {
+	uint8_t kind;      /* enum wire_kind; a later conflicting one is the first's */
+	uint32_t series;   /* 0: not yet known to the sink */
+	struct hist *hist; /* histograms only */
+	char *name, *unit, *help, *labels;
+};
+
+struct client_lane {
+	uint32_t tid; /* of the records at pos; 0 unknown */
+	char thread[32];
+	struct wire_rec recent[CLIENT_RECENT];
+	uint64_t recent_n; /* records seen */
+	bool told;         /* its quarantine has been told */
+};
+
+struct client {
+	struct reader reader;
+	struct timeline timeline;
+	struct client_epoch epoch;
+	uint8_t uid[16];       /* of the process, same for all its rings */
+	uint32_t process;      /* id in the sink */
+	struct client_def *defs; /* [id - 1] */
+	size_t n_defs, cap_defs;
+	struct map by_name;    /* name NUL labels -> index + 1 of the first definition */
+	struct client_lane *lanes;
+	uint32_t step_series, samples_series, tokens_series, epoch_series; /* 0: none yet */
+	uint64_t anchors_seen; /* seq of the newest anchor taken over */
+	int64_t rank, local_rank, world_size;
+	uint64_t dropped, refused; /* as last told to the sink */
+	int64_t start_ns;
+	bool defined;          /* the process is known to the sink */
+	bool ended;            /* the process is dead and all was drained */
+	bool pending;          /* something was pushed since the last commit */
+	uint64_t progress_ticks; /* agent's ticks when its records last moved */
+	struct sink *sink;     /* of the run; not owned */
+	/* Batch under construction. */
+	struct sink_sample batch[CLIENT_BATCH];
+	size_t n_batch;
+};
+
+/* Attach to a ring of dirfd. epoch: of the run. Registers the process, takes up
+ * stored positions. 0, or what reader_open() says, or an error of the sink. */
+int client_open(struct client **ret, int dirfd, const char *name, const struct client_epoch *epoch,
+                struct sink *sink, char why[128]);
+void client_free(struct client *c);
+
+/* The store was replaced: define everything again in another sink. */
+int client_reset(struct client *c, struct sink *sink);
+
+/* Read definitions and all lanes once, at most `slots` slots each, and push.
+ * *ret_more: lanes are not empty. 0, an error of the sink (the caller rolls
+ * back), or -EIO when the file is gone or was truncated: the client is over. */
+int client_drain(struct client *c, void *buf, size_t cap, uint64_t slots, bool *ret_more);
+
+/* Push histograms and positions: right before the sink's commit. */
+int client_before_commit(struct client *c);
+
+/* After the commit: 0 moves the tails, else everything will be read again. */
+void client_after_commit(struct client *c, int result);
+
+/* The fullest lane's share, 0 to 1, and slots waiting over all lanes. */
+double client_fullness(struct client *c, uint64_t *ret_waiting);
+
+/* Take an anchor of this machine's clocks (agent's own), and the client's. */
+void client_anchor(struct client *c, const struct wire_anchor *now);
+
+/* The process is dead: say so to the sink, with what it was doing if it did not
+ * close its ring. Call when all lanes are empty. end_ns: UTC. */
+int client_end(struct client *c, int64_t end_ns);
+
+/* Open spans of all lanes: longest open span's name ("" none), and how many. */
+unsigned client_open_spans(struct client *c, char *name, size_t cap);
+
+/* UTC of ticks. */
+int64_t client_utc(struct client *c, uint64_t ticks);
+
+#endif

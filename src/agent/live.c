@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/live.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "wire/clock.h"
+#include "wire/rendezvous.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIVE_COMMIT_NS 1000000000  /* commit at least this often */
+#define LIVE_PRESSED 0.25          /* a lane this full does not wait for it */
+#define LIVE_RETRY_NS 1000000000   /* try a store that failed again */
+#define LIVE_DRAIN_SLOTS (1u << 20) /* of one lane, between two commits */
+#define LIVE_BUF (WIRE_REC_SLOTS_MAX * WIRE_SLOT * 16)
+
+struct agent_stats agent_totals;
+
+/* One agent, one thread: all runs drain through the same buffer. */
+static unsigned char live_buf[LIVE_BUF] __attribute__((aligned(64)));
+
+int64_t live_utc(const struct live *l, int64_t boot_ns)
+{
+	return l->start.start_ns + boot_ns - l->start.start_boot_ns;
+}
+
+/* ---- the store ---------------------------------------------------------------- */
+
+static void live_define(struct live *l);
+
+/* Close the store and forget what it knew; it is opened again in a second. */
+static void live_drop_store(struct live *l, const char *why)
+{
+	struct err e = {0};
+
+	log_error("run %s: %s; opening its store again", l->start.id, why);
+	if (l->handle)
+		l->store->close(l->handle, &e);
+	l->handle = NULL;
+	l->sink = NULL;
+	l->retry_ns = clock_ns(CLOCK_MONOTONIC) + LIVE_RETRY_NS;
+}
+
+static bool live_open_store(struct live *l, int64_t now_ns)
+{
+	struct err e = {0};
+	size_t i;
+	int err;
+
+	if (l->handle)
+		return true;
+	if (now_ns < l->retry_ns)
+		return false;
+	err = l->store->open(&l->start, &l->handle, &l->sink, &e);
+	if (!err)
+		err = l->store->start(l->handle, &l->start, &e);
+	if (err) {
+		live_drop_store(l, e.text);
+		return false;
+	}
+	live_define(l);
+	for (i = 0; i < l->n_clients; i++)
+		client_reset(l->clients[i], l->sink);
+	return true;
+}
+
+struct live *live_new(const struct run_start *r, bool has_file, const struct agent_store *store)
+{
+	struct live *l = xcalloc(1, sizeof(*l));
+
+	l->start = *r;
+	l->has_file = has_file;
+	l->store = store;
+	hang_init(&l->hang, r->stall_after_ms * 1000000);
+	l->commit_ns = clock_ns(CLOCK_MONOTONIC);
+	live_open_store(l, l->commit_ns);
+	agent_totals.runs++;
+	log_info("run %s: recording into %s", r->id, r->dir);
+	return l;
+}
+
+void live_free(struct live *l)
+{
+	struct err e = {0};
+	size_t i;
+
+	if (!l)
+		return;
+	for (i = 0; i < l->n_clients; i++)
+		client_free(l->clients[i]);
+	free(l->clients);
+	if (l->has_tree)
+		probe_tree_done(&l->tree);
+	if (l->handle && l->store->close(l->handle, &e) < 0)
+		log_error("run %s: closing its store: %s", l->start.id, e.text);
+	free(l->outcome);
+	free(l);
+}
+
+int live_attach(struct live *l, int dirfd, const char *name, char why[128])
+{
+	struct client_epoch epoch = {l->start.start_ns, l->start.start_boot_ns};
+	struct client *c;
+	size_t i;
+	int err;
+
+	for (i = 0; i < l->n_clients; i++)
+		if (strcmp(l->clients[i]->reader.name, name) == 0)
+			return -EEXIST;
+	if (!live_open_store(l, clock_ns(CLOCK_MONOTONIC))) {
+		snprintf(why, 128, "its run's store cannot be opened");
+		return -EAGAIN;
+	}
+	err = client_open(&c, dirfd, name, &epoch, l->sink, why);
+	if (err)
+		return err;
+	l->clients = xgrow(l->clients, l->n_clients, &l->cap_clients, sizeof(*l->clients));
+	l->clients[l->n_clients++] = c;
+	agent_totals.rings++;
+	return 0;
+}
+
+/* ---- drain and commit ------------------------------------------------------------ */
+
+static int live_collect(struct live *l, bool *ret_more)
+{
+	bool more;
+	size_t i;
+	int err = 0, one;
+
+	*ret_more = false;
+	for (i = 0; i < l->n_clients && !err; i++) {
+		if (l->clients[i]->ended)
+			continue;
+		more = false;
+		one = client_drain(l->clients[i], live_buf, sizeof(live_buf), LIVE_DRAIN_SLOTS, &more);
+		if (one == -EIO && !reader_is_whole(&l->clients[i]->reader)) {
+			log_error("run %s: ring %s was cut short underneath: what it still held "
+			          "is lost",
+			          l->start.id, l->clients[i]->reader.name);
+			client_end(l->clients[i], live_utc(l, clock_ns(CLOCK_BOOTTIME)));
+			continue;
+		}
+		err = one;
+		*ret_more |= more;
+	}
+	for (i = 0; i < l->n_clients && !err; i++)
+		if (l->clients[i]->pending)
+			err = client_before_commit(l->clients[i]);
+	return err;
+}
+
+static bool live_is_pending(const struct live *l)
+{
+	size_t i;
+
+	for (i = 0; i < l->n_clients; i++)
+		if (l->clients[i]->pending)
+			return true;
+	return l->pending;
+}
+
+/* A commit failed: nothing of it is stored, the rings still have it. */
+static void live_on_failure(struct live *l, int err, int64_t now_ns)
+{
+	char why[512];
+
+	snprintf(why, sizeof(why), "%s", l->store->why(l->handle));
+	l->failures++;
+	agent_totals.failed_commits++;
+	if (!l->failing)
+		log_error("run %s: cannot store: %s; records wait in the ring, full lanes drop "
+		          "and count",
+		          l->start.id, why);
+	l->failing = true;
+	l->retry_ns = now_ns + LIVE_RETRY_NS;
+	if (err == -EUCLEAN || err == -ESTALE)
+		live_drop_store(l, why);
+}
+
+static void live_on_success(struct live *l)
+{
+	char text[160];
+
+	agent_totals.commits++;
+	if (!l->failing)
+		return;
+	l->failing = false;
+	log_info("run %s: storing again", l->start.id);
+	snprintf(text, sizeof(text), "%llu commits failed; records that did not fit the ring "
+	                             "meanwhile are counted as dropped",
+	         (unsigned long long)l->failures);
+	l->failures = 0;
+	live_event(l, live_utc(l, clock_ns(CLOCK_BOOTTIME)), 2, "store-recovered", text, "");
+}
+
+/* One round: everything that is there (within limits), then one commit. */
+static bool live_round(struct live *l, int64_t now_ns)
+{
+	bool more = false;
+	size_t i;
+	int err;
+
+	err = live_collect(l, &more);
+	if (err)
+		l->sink->ops->rollback(l->sink);
+	else if (live_is_pending(l))
+		err = l->sink->ops->commit(l->sink);
+	else
+		return more;
+	for (i = 0; i < l->n_clients; i++)
+		client_after_commit(l->clients[i], err);
+	l->pending = false;
+	l->commit_ns = now_ns;
+	if (err)
+		live_on_failure(l, err, now_ns);
+	else
+		live_on_success(l);
+	return !err && more;
+}
+
+bool live_is_pressed(struct live *l)
+{
+	uint64_t waiting;
+	size_t i;
+
+	for (i = 0; i < l->n_clients; i++)
+		if (client_fullness(l->clients[i], &waiting) >= LIVE_PRESSED)
+			return true;
+	return false;
+}
+
+bool live_tick(struct live *l, int64_t now_ns, bool force)
+{
+	if (!live_open_store(l, now_ns))
+		return false;
+	if (l->failing && now_ns < l->retry_ns)
+		return false;
+	if (!force && now_ns - l->commit_ns < LIVE_COMMIT_NS && !live_is_pressed(l))
+		return false;
+	return live_round(l, now_ns);
+}
+
+/* ---- machine figures --------------------------------------------------------------- */
+
+static uint32_t live_define_process(struct live *l, const char *role, int64_t pid)
+{
+	struct sink_process p = {.role = role,
+	                         .program = "",
+	                         .pid = pid,
+	                         .rank = -1,
+	                         .local_rank = -1,
+	                         .world_size = -1,
+	                         .start_ns = l->start.start_ns};
+	uint32_t id = 0;
+
+	snprintf((char *)p.uid, sizeof(p.uid), "%s", role);
+	l->sink->ops->process(l->sink, &p, &id);
+	return id;
+}
+
+static void live_define_series(struct live *l, uint32_t process, const struct probe_metric *rows,
+                               size_t n, uint32_t *ids)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		struct sink_series s = {process,      rows[i].name, "",     rows[i].unit,
+		                        rows[i].help, rows[i].kind, "probe"};
+
+		ids[i] = 0;
+		l->sink->ops->series(l->sink, &s, &ids[i]);
+	}
+}
+
+static void live_define(struct live *l)
+{
+	l->host_process = live_define_process(l, "host", 0);
+	l->tree_process = live_define_process(l, "command", l->start.child_pid);
+	live_define_series(l, l->host_process, probe_host_metrics, PROBE_HOST_METRICS,
+	                   l->host_series);
+	live_define_series(l, l->tree_process, probe_tree_metrics, PROBE_TREE_METRICS,
+	                   l->tree_series);
+}
+
+void live_set_child(struct live *l, int64_t pid, uint64_t start)
+{
+	l->start.child_pid = pid;
+	l->start.child_start = start;
+	if (l->sink)
+		live_define_process(l, "command", pid);
+}
+
+static void live_push(struct live *l, uint64_t valid, const double *values, size_t n,
+                      const uint32_t *ids, int64_t utc_ns)
+{
+	struct sink_sample s[(int)PROBE_HOST_METRICS + (int)PROBE_TREE_METRICS];
+	size_t i, k = 0;
+
+	for (i = 0; i < n; i++)
+		if (valid >> i & 1 && ids[i])
+			s[k++] = (struct sink_sample){utc_ns, SINK_STEP_NONE, values[i], ids[i], 0};
+	if (k && l->sink->ops->samples(l->sink, s, k) == 0)
+		l->pending = true;
+}
+
+void live_probe(struct live *l, const struct probe_host_values *host, int64_t boot_ns)
+{
+	struct probe_tree_values tree;
+
+	if (!l->has_tree && l->start.child_pid > 0 && !l->has_outcome)
+		l->has_tree = probe_tree_init(&l->tree, "", (long)l->start.child_pid,
+		                              l->start.child_start) == 0;
+	if (!l->handle || l->end_stored)
+		return;
+	live_push(l, host->valid, host->value, PROBE_HOST_METRICS, l->host_series,
+	          live_utc(l, boot_ns));
+	if (l->has_tree && probe_tree_read(&l->tree, &tree) == 0)
+		live_push(l, tree.valid, tree.value, PROBE_TREE_METRICS, l->tree_series,
+		          live_utc(l, boot_ns));
+}
+
+void live_event(struct live *l, int64_t utc_ns, int severity, const char *kind, const char *text,
+                const char *attrs)
+{
+	struct sink_event e = {l->tree_process, utc_ns, SINK_STEP_NONE, severity, kind, text, attrs};
+
+	if (l->sink && l->sink->ops->event(l->sink, &e) == 0)
+		l->pending = true;
+}
+
+/* ---- each second ---------------------------------------------------------------------- */
+
+static void live_check_hang(struct live *l, int64_t boot_ns)
+{
+	uint64_t records = 0, beats = 0, steps = 0, waiting;
+	char name[256] = "", text[512];
+	unsigned open = 0;
+	enum hang_news news;
+	size_t i;
+	uint32_t k;
+
+	for (i = 0; i < l->n_clients; i++) {
+		struct client *c = l->clients[i];
+
+		for (k = 0; k < c->reader.ring.lanes; k++)
+			records += c->reader.lane[k].pos;
+		client_fullness(c, &waiting);
+		records += waiting;
+		if (c->reader.ctl) {
+			beats += c->reader.ctl->heartbeat;
+			steps += c->reader.ctl->steps_done;
+		}
+		if (!open)
+			open = client_open_spans(c, name, sizeof(name));
+	}
+	news = hang_check(&l->hang, boot_ns, records, beats,
+	                  l->has_tree ? probe_tree_cpu_total_ns(&l->tree) : 0,
+	                  open || (l->n_clients && !steps));
+	if (news == HANG_BEGAN) {
+		snprintf(text, sizeof(text),
+		         "no step, no record, no heartbeat and no CPU use for %.0f s%s%s%s",
+		         (double)(boot_ns - l->hang.progress_ns) / 1e9, open ? ", in span \"" : "",
+		         open ? name : "", open ? "\"" : "");
+		live_event(l, live_utc(l, boot_ns), 3, "hung", text, "");
+		log_warn("run %s: %s", l->start.id, text);
+	} else if (news == HANG_OVER) {
+		live_event(l, live_utc(l, boot_ns), 1, "hang-over", "it goes on", "");
+	}
+}
+
+static void live_check_clients(struct live *l, int rings, const struct wire_anchor *now)
+{
+	uint64_t waiting;
+	size_t i;
+
+	for (i = 0; i < l->n_clients; i++) {
+		struct client *c = l->clients[i];
+
+		if (c->ended)
+			continue;
+		client_anchor(c, memcmp(c->reader.ring.boot_id, (uint8_t[16]){0}, 16) ? now : NULL);
+		client_fullness(c, &waiting);
+		/* Dead first, then empty: after death nothing is added. */
+		if (reader_is_alive(&c->reader, rings) || !l->handle || l->failing)
+			continue;
+		while (live_round(l, clock_ns(CLOCK_MONOTONIC)))
+			;
+		client_fullness(c, &waiting);
+		if (waiting == 0 && l->handle && !l->failing &&
+		    client_end(c, live_utc(l, now->boot_ns)) == 0)
+			l->pending = true;
+	}
+}
+
+void live_second(struct live *l, int rings, int runs, const struct wire_anchor *now)
+{
+	struct err e = {0};
+	int err;
+
+	(void)runs;
+	live_check_clients(l, rings, now);
+	if (!l->has_outcome)
+		live_check_hang(l, now->boot_ns);
+	if (!l->handle || l->failing)
+		return;
+	err = l->store->tend(l->handle, &e);
+	if (err == -EUCLEAN || err == -ESTALE)
+		live_drop_store(l, e.text);
+	else if (err)
+		log_warn("run %s: %s", l->start.id, e.text);
+}

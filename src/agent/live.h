@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * live.h - a run that is being recorded: its store, its rings, its process tree,
+ * its end. Private to the agent.
+ */
+#ifndef AGENT_LIVE_H
+#define AGENT_LIVE_H
+
+#include "agent/agent.h"
+#include "agent/client.h"
+#include "agent/hang.h"
+#include "probe/probe.h"
+
+#include <stdbool.h>
+
+struct live {
+	struct run_start start;
+	bool has_file;          /* there is a runs/ID.run */
+	bool retired;           /* finished: to be freed */
+	const struct agent_store *store;
+	void *handle;           /* NULL while the store cannot be opened */
+	struct sink *sink;
+	int64_t retry_ns;       /* CLOCK_MONOTONIC: try the store again then */
+	int64_t commit_ns;      /* CLOCK_MONOTONIC of the last commit */
+	bool pending;           /* pushed since then, by others than clients */
+	bool failing;           /* the last commit failed */
+	uint64_t failures;
+	struct client **clients;
+	size_t n_clients, cap_clients;
+	/* Machine figures: a process "host" and one for the tree. */
+	uint32_t host_process, tree_process;
+	uint32_t host_series[PROBE_HOST_METRICS], tree_series[PROBE_TREE_METRICS];
+	struct probe_tree tree;
+	bool has_tree;
+	struct hang hang;
+	/* The end. */
+	bool has_outcome;
+	struct run_outcome *outcome; /* allocated when it came */
+	bool end_stored;
+	int64_t orphan_ns;      /* launcher and command are dead since; 0: no */
+};
+
+/* Begin with a run. The store is opened, or tried again each second. */
+struct live *live_new(const struct run_start *r, bool has_file, const struct agent_store *store);
+void live_free(struct live *l);
+
+/* Attach a ring of dirfd; -EEXIST if it is. */
+int live_attach(struct live *l, int dirfd, const char *name, char why[128]);
+
+/* The command was started. */
+void live_set_child(struct live *l, int64_t pid, uint64_t start);
+
+/* Drain all rings and commit if it is time: `now_ns` is CLOCK_MONOTONIC; force:
+ * also without need. Returns whether lanes are left with records. */
+bool live_tick(struct live *l, int64_t now_ns, bool force);
+
+/* Does it need to be drained before its second is over? */
+bool live_is_pressed(struct live *l);
+
+/* Push machine figures (all values valid or not) at this time. */
+void live_probe(struct live *l, const struct probe_host_values *host, int64_t boot_ns);
+
+/* Each second: anchors, heartbeat, dead processes, hang, housekeeping. rings is
+ * the folder of the rings, runs that of the run files. */
+void live_second(struct live *l, int rings, int runs, const struct wire_anchor *now);
+
+/* UTC of a CLOCK_BOOTTIME in this run. */
+int64_t live_utc(const struct live *l, int64_t boot_ns);
+
+/* An event of the run itself. */
+void live_event(struct live *l, int64_t utc_ns, int severity, const char *kind, const char *text,
+                const char *attrs);
+
+/* live_end.c: has it ended, and if so finish it: store the outcome, delete its
+ * files, retire. once: recover mode, nothing will come any more. */
+void live_finish(struct live *l, int rings, int runs, bool once);
+
+extern struct agent_stats agent_totals;
+
+#endif

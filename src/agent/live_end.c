@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How a run ends. The launcher's outcome file says it; without a launcher the
+ * run ends when the command and all recording processes are dead. It is retired
+ * when its last record is stored: then its files go.
+ */
+#include "agent/live.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "wire/clock.h"
+#include "wire/rendezvous.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define END_GRACE_NS 500000000 /* a dead launcher's outcome file may still appear */
+
+static void end_name(const struct live *l, const char *suffix, char out[RUN_ID_MAX + 16])
+{
+	snprintf(out, RUN_ID_MAX + 16, "%s%s", l->start.id, suffix);
+}
+
+static void end_read_outcome(struct live *l, int runs)
+{
+	char name[RUN_ID_MAX + 16], why[128];
+	struct run_outcome *o;
+	struct buf text;
+	int err;
+
+	end_name(l, ".outcome", name);
+	buf_init(&text, RUN_FILE_MAX);
+	if (file_read(runs, name, &text) < 0) {
+		buf_done(&text);
+		return;
+	}
+	o = xcalloc(1, sizeof(*o));
+	err = run_outcome_parse(buf_str(&text), text.len, o, why);
+	buf_done(&text);
+	if (err) {
+		log_error("run %s: its outcome file is damaged (%s): taken as lost", l->start.id, why);
+		*o = (struct run_outcome){.kind = RUN_LOST, .code = -1};
+		o->end_ns = live_utc(l, clock_ns(CLOCK_BOOTTIME));
+	}
+	l->outcome = o;
+	l->has_outcome = true;
+}
+
+/* Nobody will tell us: the launcher is dead (or there was none) and so is all
+ * that it started. */
+static bool end_is_orphan(const struct live *l, int runs)
+{
+	char name[RUN_ID_MAX + 16];
+	size_t i;
+
+	end_name(l, ".run", name);
+	if (l->has_file && rendezvous_is_locked(runs, name))
+		return false;
+	if (l->has_file && l->start.child_pid > 0 &&
+	    rendezvous_start_time((long)l->start.child_pid) == l->start.child_start)
+		return false;
+	for (i = 0; i < l->n_clients; i++)
+		if (!l->clients[i]->ended)
+			return false;
+	return true;
+}
+
+/* The outcome that the rings tell: closed by all means a normal exit, whose
+ * status nobody saw. */
+static void end_guess_outcome(struct live *l)
+{
+	struct run_outcome *o = xcalloc(1, sizeof(*o));
+	bool closed = l->n_clients > 0;
+	size_t i;
+
+	for (i = 0; i < l->n_clients; i++)
+		closed = closed && l->clients[i]->reader.ctl &&
+		         l->clients[i]->reader.ctl->state == WIRE_STATE_CLOSED;
+	o->kind = closed && !l->has_file ? RUN_EXITED : RUN_LOST;
+	o->code = -1;
+	o->end_ns = live_utc(l, clock_ns(CLOCK_BOOTTIME));
+	snprintf(o->id, sizeof(o->id), "%s", l->start.id);
+	l->outcome = o;
+	l->has_outcome = true;
+}
+
+/* Once: drain what is there, then the outcome. */
+static void end_store(struct live *l)
+{
+	struct err e = {0};
+
+	if (l->hang.hung && l->outcome->kind == RUN_EXITED)
+		l->outcome->kind = RUN_HUNG;
+	while (live_tick(l, clock_ns(CLOCK_MONOTONIC), true))
+		;
+	if (!l->handle || l->failing)
+		return;
+	if (l->store->end(l->handle, l->outcome, &e) < 0) {
+		log_error("run %s: storing its end: %s", l->start.id, e.text);
+		return;
+	}
+	l->end_stored = true;
+	log_info("run %s: %s", l->start.id, run_outcome_name(l->outcome->kind));
+}
+
+static bool end_all_ended(const struct live *l)
+{
+	size_t i;
+
+	for (i = 0; i < l->n_clients; i++)
+		if (!l->clients[i]->ended)
+			return false;
+	return true;
+}
+
+/* Close the store, then delete what is no longer needed: the rings first, so
+ * that a kill in between leaves a run file and no unstored record. */
+static void end_retire(struct live *l, int rings, int runs)
+{
+	char name[RUN_ID_MAX + 16];
+	struct err e = {0};
+	size_t i;
+	int err = l->store->close(l->handle, &e);
+
+	l->handle = NULL;
+	l->sink = NULL;
+	if (err)
+		log_error("run %s: closing its store: %s", l->start.id, e.text);
+	for (i = 0; i < l->n_clients; i++) {
+		unlinkat(rings, l->clients[i]->reader.name, 0);
+		if (l->clients[i]->reader.ring.ctl[0])
+			unlinkat(rings, l->clients[i]->reader.ring.ctl, 0);
+	}
+	if (l->has_file) {
+		end_name(l, ".outcome", name);
+		unlinkat(runs, name, 0);
+		end_name(l, ".run", name);
+		unlinkat(runs, name, 0);
+	}
+	l->retired = true;
+	agent_totals.finished++;
+}
+
+void live_finish(struct live *l, int rings, int runs, bool once)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (l->retired)
+		return;
+	if (!l->has_outcome && l->has_file)
+		end_read_outcome(l, runs);
+	if (!l->has_outcome) {
+		if (!end_is_orphan(l, runs)) {
+			l->orphan_ns = 0;
+			return;
+		}
+		if (l->orphan_ns == 0)
+			l->orphan_ns = now;
+		if (!once && now - l->orphan_ns < END_GRACE_NS)
+			return;
+		end_guess_outcome(l);
+	}
+	if (!l->end_stored)
+		end_store(l);
+	if (l->end_stored && end_all_ended(l)) {
+		while (live_tick(l, clock_ns(CLOCK_MONOTONIC), true))
+			;
+		if (l->handle && !l->failing && !live_is_pressed(l))
+			end_retire(l, rings, runs);
+	}
+}

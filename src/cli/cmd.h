@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd.h - the commands: each has its options (rows ended by name NULL, static
+ * storage) and a function that runs it with the arguments behind the options,
+ * argv[0] the first of them, and returns the exit status: 0, 1 it failed, 2 it
+ * was called wrongly.
+ */
+#ifndef CLI_CMD_H
+#define CLI_CMD_H
+
+#include "cli/opt.h"
+
+const struct opt *cmd_ls_options(void);
+int cmd_ls(int argc, char **argv);
+
+const struct opt *cmd_show_options(void);
+int cmd_show(int argc, char **argv);
+
+const struct opt *cmd_export_options(void);
+int cmd_export(int argc, char **argv);
+
+const struct opt *cmd_report_options(void);
+int cmd_report(int argc, char **argv);
+
+const struct opt *cmd_run_options(void);
+int cmd_run(int argc, char **argv);
+
+const struct opt *cmd_agent_options(void);
+int cmd_agent(int argc, char **argv);
+
+const struct opt *cmd_recover_options(void);
+int cmd_recover(int argc, char **argv);
+
+const struct opt *cmd_version_options(void);
+int cmd_version(int argc, char **argv);
+
+/* The only argument, or `missing` if there is none (NULL: then it is an error).
+ * NULL after printing how the command wants to be called: return 2. */
+const char *cmd_one_arg(const char *command, int argc, char **argv, const char *what,
+			const char *missing);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_run.c - `lapse run`: start the launcher's parts, in the order that
+ * docs/launcher.md gives. Whatever of lapse fails, the command runs.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "cli/cmd.h"
+#include "cli/launch.h"
+#include "cli/launch_redact.h"
+#include "cli/summary.h"
+#include "wire/clock.h"
+#include "wire/rendezvous.h"
+
+#define RUN_STATUS_USAGE 2
+#define RUN_STATUS_NO_FORK 71
+#define RUN_COMMAND_MAX (4u << 20) /* more than the kernel takes */
+#define RUN_FINISH_NS 3000000000LL /* how long a person waits for the summary */
+#define RUN_FINISH_STEP_MS 20
+
+static struct run_options {
+	const char *dir, *name, *project, *tags, *notes;
+	bool quiet, tee_stderr, no_agent;
+	int64_t stall_after_ns;
+} run_opt = {.stall_after_ns = -1};
+
+const struct opt *cmd_run_options(void)
+{
+	static const struct opt rows[] = {
+	        {.name = "dir", .type = OPT_STR, .value = "DIR", .to = &run_opt.dir,
+	         .help = "folder of all runs (default: $LAPSE_DIR, else ./lapse-runs)"},
+	        {.name = "name", .type = OPT_STR, .value = "NAME", .to = &run_opt.name,
+	         .help = "name of the run (default: the program or Python script)"},
+	        {.name = "project", .type = OPT_STR, .value = "PROJECT", .to = &run_opt.project,
+	         .help = "project that the run belongs to"},
+	        {.name = "tags", .type = OPT_STR, .value = "TAG,TAG", .to = &run_opt.tags,
+	         .help = "words to find the run by, comma-separated"},
+	        {.name = "notes", .type = OPT_STR, .value = "TEXT", .to = &run_opt.notes,
+	         .help = "what you want to remember of this run"},
+	        {.name = "quiet", .letter = 'q', .type = OPT_FLAG, .to = &run_opt.quiet,
+	         .help = "write nothing, also where stderr is a terminal"},
+	        {.name = "tee-stderr", .type = OPT_FLAG, .to = &run_opt.tee_stderr,
+	         .help = "keep the last 64 KiB of the command's stderr"},
+	        {.name = "stall-after", .type = OPT_DURATION, .value = "TIME",
+	         .to = &run_opt.stall_after_ns,
+	         .help = "call the run hung after TIME without progress; 0: never (default: learn)"},
+	        {.name = "no-agent", .type = OPT_FLAG, .to = &run_opt.no_agent,
+	         .help = "start no agent: records wait in shared memory (lapse recover)"},
+	        {.name = NULL},
+	};
+
+	return rows;
+}
+
+/* ---- messages ----------------------------------------------------------- */
+
+static void run_say(const struct launch *l, const char *fmt, ...)
+        __attribute__((format(printf, 2, 3)));
+
+static void run_say(const struct launch *l, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!l->terminal)
+		return;
+	va_start(ap, fmt);
+	fputs("lapse: ", stderr);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+	va_end(ap);
+}
+
+/* The path as a person would write it here. */
+static const char *run_short_path(const char *path, const char *cwd)
+{
+	size_t n = strlen(cwd);
+
+	if (n > 1 && strncmp(path, cwd, n) == 0 && path[n] == '/')
+		return path + n + 1;
+	return path;
+}
+
+static void run_say_start(struct launch *l, const struct run_start *r, const struct err *e)
+{
+	int err;
+
+	if (!l->recorded) {
+		run_say(l, "not recording: %s", e->text);
+		return;
+	}
+	if (l->files.fell_back)
+		run_say(l, "cannot write in %s", l->files.wanted);
+	run_say(l, "recording to %s (lapse show %s)", run_short_path(r->dir, r->cwd), r->id);
+	err = launch_agent_check(&l->agent);
+	if (err < 0 && !l->agent.off && !rendezvous_is_locked(l->files.rendezvous, "agent.lock"))
+		run_say(l,
+		        "no agent can be started (%s: %s): records wait in shared memory, "
+		        "`lapse recover` stores them",
+		        l->agent.program, strerror(-err));
+}
+
+/* ---- what the run file says --------------------------------------------- */
+
+static void run_copy(char *to, size_t cap, const char *from)
+{
+	snprintf(to, cap, "%s", from ? from : "");
+}
+
+static const char *run_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static const char *run_default_name(char *const argv[])
+{
+	const char *program = run_base_name(argv[0]);
+	int i;
+
+	if (strncmp(program, "python", 6) != 0)
+		return program;
+	for (i = 1; argv[i]; i++)
+		if (argv[i][0] != '-' && strlen(argv[i]) > 3 &&
+		    strcmp(argv[i] + strlen(argv[i]) - 3, ".py") == 0)
+			return run_base_name(argv[i]);
+	return program;
+}
+
+static void run_describe(struct run_start *r, char *const argv[])
+{
+	const char *user = getenv("LOGNAME");
+	struct buf command;
+
+	if (!user || !user[0])
+		user = getenv("USER");
+	buf_init(&command, RUN_COMMAND_MAX);
+	launch_redact_command(argv, &command);
+	run_copy(r->command, sizeof(r->command), buf_str(&command));
+	buf_done(&command);
+	run_copy(r->name, sizeof(r->name), run_opt.name ? run_opt.name : run_default_name(argv));
+	run_copy(r->project, sizeof(r->project), run_opt.project);
+	run_copy(r->tags, sizeof(r->tags), run_opt.tags);
+	run_copy(r->notes, sizeof(r->notes), run_opt.notes);
+	utf8_clean(r->name, strlen(r->name));
+	utf8_clean(r->project, strlen(r->project));
+	utf8_clean(r->tags, strlen(r->tags));
+	if (!getcwd(r->cwd, sizeof(r->cwd)))
+		r->cwd[0] = '\0';
+	if (gethostname(r->host, sizeof(r->host) - 1) < 0)
+		run_copy(r->host, sizeof(r->host), "localhost");
+	if (user && user[0])
+		run_copy(r->user, sizeof(r->user), user);
+	else
+		snprintf(r->user, sizeof(r->user), "%u", (unsigned)geteuid());
+	if (run_opt.stall_after_ns == 0)
+		r->stall_after_ms = -1;
+	else if (run_opt.stall_after_ns > 0)
+		r->stall_after_ms = (run_opt.stall_after_ns + 999999) / 1000000;
+	r->start_ns = clock_ns(CLOCK_REALTIME);
+	r->start_boot_ns = clock_ns(CLOCK_BOOTTIME);
+}
+
+/* ---- the course of a run ------------------------------------------------ */
+
+/* All that may fail without harm, before the fork. */
+static void run_prepare(struct launch *l, struct run_start *r, char *const argv[], struct err *e)
+{
+	launch_files_init(&l->files);
+	launch_tee_init(&l->tee);
+	run_describe(r, argv);
+	l->recorded = launch_files_open(&l->files, run_opt.dir, r->start_ns, e) == 0;
+	if (l->recorded && run_opt.tee_stderr)
+		l->teeing = launch_tee_open(&l->tee) == 0;
+	if (launch_signal_init(&l->signal) < 0)
+		l->signal.fd = -1; /* poll() then looks each second */
+	run_copy(r->id, sizeof(r->id), l->files.id);
+	run_copy(r->dir, sizeof(r->dir), l->files.dir);
+}
+
+/* The child waits: say what it will be, then let it go. */
+static void run_begin(struct launch *l, struct run_start *r, struct err *e)
+{
+	launch_tee_close_child_end(&l->tee);
+	launch_child_drop_inherited();
+	l->signal.child = l->child.pid;
+	r->launcher_pid = getpid();
+	r->launcher_start = rendezvous_start_time(getpid());
+	r->child_pid = l->child.pid;
+	r->child_start = rendezvous_start_time(l->child.pid);
+	if (l->recorded)
+		l->recorded = launch_files_begin(&l->files, r, e) == 0;
+	launch_oom_init(&l->oom, l->child.pid);
+	launch_agent_init(&l->agent, l->files.rendezvous, l->files.rendezvous_dir);
+	l->agent.off = run_opt.no_agent;
+	if (l->recorded)
+		launch_agent_tick(&l->agent);
+	run_say_start(l, r, e);
+	launch_child_release(&l->child, l->recorded);
+}
+
+/* Wait for the agent to finish the run; false: it has not. */
+static bool run_wait_finished(struct launch *l)
+{
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + RUN_FINISH_NS;
+	struct pollfd p = {.fd = l->signal.fd, .events = POLLIN};
+
+	while (!launch_files_is_finished(&l->files)) {
+		if (clock_ns(CLOCK_MONOTONIC) >= until || l->signal.wanted)
+			return false;
+		if (!launch_agent_tick(&l->agent) &&
+		    (l->agent.off || launch_agent_check(&l->agent) < 0))
+			return false;
+		if (poll(&p, 1, RUN_FINISH_STEP_MS) > 0)
+			launch_signal_take(&l->signal);
+	}
+	return true;
+}
+
+static void run_end(struct launch *l, const struct run_start *r)
+{
+	struct run_outcome *o = xcalloc(1, sizeof(*o));
+	struct err e = {0};
+
+	launch_outcome(l, o);
+	run_copy(o->id, sizeof(o->id), r->id);
+	if (l->recorded && launch_files_end(&l->files, o, &e) < 0)
+		run_say(l, "how the command ended is not recorded: %s", e.text);
+	free(o);
+	l->signal.wanted = false;
+	if (l->recorded && l->terminal) {
+		if (run_wait_finished(l))
+			report_summary(r->dir, stderr);
+		else if (l->agent.off || launch_agent_check(&l->agent) < 0)
+			run_say(l, "no agent took the records: `lapse recover` stores them");
+		else
+			run_say(l, "the run is still being finished: lapse show %s", r->id);
+	}
+}
+
+static void run_say_exec_error(const struct launch *l, const char *program)
+{
+	bool search = l->exec_error == ENOENT && !strchr(program, '/');
+
+	/* Like a shell, on any kind of stderr: there is no command to own it. */
+	fprintf(stderr, "lapse: %s: %s\n", program,
+	        search ? "command not found" : strerror(l->exec_error));
+}
+
+int cmd_run(int argc, char **argv)
+{
+	static struct run_start start;
+	static struct launch l;
+	struct err e = {0};
+	int err;
+
+	if (argc < 1 || !argv[0]) {
+		fputs("lapse run: which command? Try: lapse run -- python3 train.py\n", stderr);
+		return RUN_STATUS_USAGE;
+	}
+	launch_child_init(&l.child);
+	launch_child_plug_streams();
+	l.terminal = isatty(STDERR_FILENO) && !run_opt.quiet;
+	run_prepare(&l, &start, argv, &e);
+	err = launch_child_fork(&l.child, argv, l.tee.child_end, start.id, l.files.rendezvous_dir);
+	if (err < 0) {
+		fprintf(stderr, "lapse: cannot make a process for %s: %s\n", argv[0],
+		        strerror(-err));
+		launch_signal_done(&l.signal);
+		if (l.recorded)
+			rmdir(l.files.dir);
+		launch_files_done(&l.files);
+		return RUN_STATUS_NO_FORK;
+	}
+	run_begin(&l, &start, &e);
+	launch_wait(&l);
+	if (l.exec_error)
+		run_say_exec_error(&l, argv[0]);
+	run_end(&l, &start);
+	launch_oom_done(&l.oom);
+	launch_signal_done(&l.signal);
+	launch_files_done(&l.files);
+	launch_child_die_like(l.status);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * commands.c - the table of commands. A new command is a row here and a file
+ * cmd_NAME.c.
+ */
+#include "cli/cmd.h"
+
+#include <stdio.h>
+
+#define RUN_ABOUT                                                                                  \
+	"RUN is an id, the beginning of one, \"last\" (the newest; the default), or the path of\n" \
+	"a run's folder."
+
+const struct command commands[] = {
+	{
+		.name = "run",
+		.args = "[OPTIONS] -- COMMAND [ARG...]",
+		.summary = "run a command and record what it does",
+		.about = "The command runs as if it had been called by itself: same streams, "
+			 "terminal,\nsignals and exit status. If recording fails, it runs all "
+			 "the same.",
+		.examples = "  lapse run -- python3 train.py --epochs 3\n"
+			    "  lapse run --name baseline -- ./train\n"
+			    "  srun lapse run -- python3 train.py",
+		.options = cmd_run_options,
+		.run = cmd_run,
+		.options_first = true,
+	},
+	{
+		.name = "ls",
+		.args = "[OPTIONS]",
+		.summary = "list runs, the newest first",
+		.about = "The folder is $LAPSE_DIR, else ./lapse-runs. A run that cannot be "
+			 "read is listed\nwith the reason.",
+		.examples = "  lapse ls\n"
+			    "  lapse ls --limit 5\n"
+			    "  lapse ls --json | jq -r '.[] | select(.outcome == \"oom\") | .id'",
+		.options = cmd_ls_options,
+		.run = cmd_ls,
+	},
+	{
+		.name = "show",
+		.args = "[OPTIONS] [RUN]",
+		.summary = "show everything that is known of a run",
+		.about = RUN_ABOUT,
+		.examples = "  lapse show\n"
+			    "  lapse show 20261128 --series 'grad/*'\n"
+			    "  lapse show last --json | jq '.series[].name'",
+		.options = cmd_show_options,
+		.run = cmd_show,
+	},
+	{
+		.name = "export",
+		.args = "--to FORMAT [OPTIONS] [RUN]",
+		.summary = "write a run's data as CSV or JSON Lines",
+		.about = RUN_ABOUT "\nDoubles are written with as many digits as they need to "
+				   "be read back the same;\nNaN and infinities are NaN, "
+				   "Infinity and -Infinity (strings in JSON).",
+		.examples = "  lapse export --to csv --series loss --output loss.csv\n"
+			    "  lapse export last --to json | jq 'select(.type == \"event\")'\n"
+			    "  lapse export --to csv --from -10m --steps 1000:",
+		.options = cmd_export_options,
+		.run = cmd_export,
+	},
+	{
+		.name = "report",
+		.args = "[OPTIONS] [RUN]",
+		.summary = "report how a run went: speed, phases, loss, memory, drops",
+		.about = RUN_ABOUT,
+		.examples = "  lapse report\n"
+			    "  lapse report last --json | jq .samples.per_s_overall",
+		.options = cmd_report_options,
+		.run = cmd_report,
+	},
+	{
+		.name = "recover",
+		.args = "[OPTIONS] [PATH...]",
+		.summary = "turn what a dead program left in memory into a stored run",
+		.about = "",
+		.examples = "  lapse recover",
+		.options = cmd_recover_options,
+		.run = cmd_recover,
+	},
+	{
+		.name = "agent",
+		.args = "[OPTIONS]",
+		.summary = "run the agent in the foreground (lapse run starts it by itself)",
+		.about = "",
+		.examples = "  lapse agent",
+		.options = cmd_agent_options,
+		.run = cmd_agent,
+	},
+	{
+		.name = "version",
+		.args = "[OPTIONS]",
+		.summary = "print the version",
+		.about = "",
+		.examples = "  lapse version --json",
+		.options = cmd_version_options,
+		.run = cmd_version,
+	},
+	{0},
+};
+
+const char *cmd_one_arg(const char *command, int argc, char **argv, const char *what,
+			const char *missing)
+{
+	if (argc == 0 && missing)
+		return missing;
+	if (argc == 1)
+		return argv[0];
+	fprintf(stderr, "lapse %s: %s %s\nTry: lapse %s --help\n", command,
+		argc == 0 ? "this needs a" : "only one argument is taken, a", what, command);
+	return NULL;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * events.c - see events.h.
+ */
+#include "cli/events.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/attrs.h"
+
+#define EVENTS_ATTRS_MAX 200 /* longer attributes are only counted in tables */
+
+const char *events_severity(int severity)
+{
+	static const char *const names[] = {"debug", "info", "warning", "error"};
+
+	return severity < 0 ? names[0] : names[severity > 3 ? 3 : severity];
+}
+
+static int events_add(void *arg, const struct store_event *e)
+{
+	struct events *ev = arg;
+	struct event_row *row;
+
+	ev->by_severity[e->severity < 0 ? 0 : e->severity > 3 ? 3 : e->severity]++;
+	if (e->severity < ev->min_severity ||
+	    (ev->only_kind && strcmp(ev->only_kind, e->kind) != 0))
+		return 0;
+	row = &ev->rows[ev->matched++ % ev->keep];
+	free(row->kind);
+	free(row->text);
+	free(row->attrs);
+	*row = (struct event_row){.host = e->host,
+				  .process = e->process,
+				  .time_ns = e->time_ns,
+				  .step = e->step,
+				  .severity = e->severity,
+				  .kind = xstrdup(e->kind),
+				  .text = xstrdup(e->text ? e->text : ""),
+				  .attrs = xstrdup(e->attrs ? e->attrs : "")};
+	return 0;
+}
+
+int events_read(struct events *ev, const struct view *v, struct err *e)
+{
+	ev->rows = xcalloc(ev->keep, sizeof(*ev->rows));
+	return store_reader_events(v->reader, events_add, ev, e);
+}
+
+void events_done(struct events *ev)
+{
+	size_t i;
+
+	for (i = 0; ev->rows && i < ev->keep; i++) {
+		free(ev->rows[i].kind);
+		free(ev->rows[i].text);
+		free(ev->rows[i].attrs);
+	}
+	free(ev->rows);
+	ev->rows = NULL;
+}
+
+size_t events_count(const struct events *ev)
+{
+	return ev->matched < ev->keep ? (size_t)ev->matched : ev->keep;
+}
+
+const struct event_row *events_row(const struct events *ev, size_t i)
+{
+	size_t first = ev->matched < ev->keep ? 0 : (size_t)(ev->matched % ev->keep);
+
+	return &ev->rows[(first + i) % ev->keep];
+}
+
+void events_print(const struct events *ev, const struct view *v, const struct term *term, FILE *to,
+		  int indent)
+{
+	static const struct table_column columns[] = {
+		{"TIME", 0}, {"PROCESS", 0},        {"STEP", TABLE_RIGHT},
+		{"KIND", 0}, {"TEXT", TABLE_ELIDE},
+	};
+	static const enum term_style styles[] = {TERM_DIM, TERM_PLAIN, TERM_YELLOW, TERM_RED};
+	struct table *t = table_new(columns, ARRAY_LEN(columns));
+	char text[FMT_MAX], process[256];
+	size_t i;
+
+	for (i = 0; i < events_count(ev); i++) {
+		const struct event_row *row = events_row(ev, i);
+		enum term_style style = styles[row->severity < 0   ? 0
+					       : row->severity > 3 ? 3
+								   : row->severity];
+
+		/* The day is in the head of what is printed above; here room is dear. */
+		table_cell(t, TERM_PLAIN, fmt_local(text, row->time_ns) + strlen("2026-11-28 "));
+		table_cell(t, TERM_PLAIN,
+			   view_process_text(process, sizeof(process), v, row->host, row->process));
+		table_cell(t, TERM_PLAIN, view_step(text, row->step));
+		table_cell(t, style, row->kind);
+		if (strlen(row->attrs) > EVENTS_ATTRS_MAX)
+			table_cellf(t, TERM_PLAIN, "%s  (%zu bytes of attributes)", row->text,
+				    strlen(row->attrs));
+		else
+			table_cellf(t, TERM_PLAIN, "%s%s%s", row->text,
+				    row->text[0] && row->attrs[0] ? "  " : "", row->attrs);
+	}
+	table_print(t, term, to, indent);
+	table_free(t);
+}
+
+void events_json_row(struct json *j, const struct view *v, const struct event_row *row)
+{
+	const struct store_process *p = view_process(v, row->host, row->process);
+
+	view_json_time(j, "time", row->time_ns);
+	view_json_step(j, "step", row->step);
+	json_kstr(j, "host", p->host_name);
+	json_kuint(j, "process", row->process);
+	json_kstr(j, "severity", events_severity(row->severity));
+	json_kstr(j, "kind", row->kind);
+	json_kstr(j, "text", row->text);
+	attrs_json(j, "attrs", row->attrs);
+}
+
+void events_json(struct json *j, const char *key, const struct events *ev, const struct view *v)
+{
+	size_t i;
+
+	json_key(j, key);
+	json_array(j);
+	for (i = 0; i < events_count(ev); i++) {
+		json_object(j);
+		events_json_row(j, v, events_row(ev, i));
+		json_object_end(j);
+	}
+	json_array_end(j);
+}

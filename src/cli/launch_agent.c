@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * launch_agent.c - see launch_agent.h. The agent gets nothing of the command's:
+ * no descriptor, no session, no folder.
+ */
+#include "cli/launch_agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "wire/clock.h"
+#include "wire/rendezvous.h"
+
+#define AGENT_IDLE_EXIT "60" /* seconds; docs/launcher.md */
+#define AGENT_BACKOFF_NS 1000000000LL
+
+void launch_agent_init(struct launch_agent *a, int dirfd, const char *dir)
+{
+	*a = (struct launch_agent){.dirfd = dirfd, .dir = dir, .program = getenv("LAPSE_AGENT")};
+	if (a->program && !a->program[0])
+		a->program = NULL;
+}
+
+int launch_agent_check(const struct launch_agent *a)
+{
+	/* A name without a slash is looked up in PATH, by exec. */
+	if (!a->program || !strchr(a->program, '/'))
+		return 0;
+	return access(a->program, X_OK) < 0 ? -errno : 0;
+}
+
+bool launch_agent_may_start(const struct launch_agent *a, int64_t now_ns)
+{
+	int64_t last, oldest;
+
+	if (a->started == 0)
+		return true;
+	last = a->starts[(a->started - 1) % LAUNCH_AGENT_STARTS];
+	if (a->failed > 0 && now_ns - last < AGENT_BACKOFF_NS << (a->failed - 1))
+		return false;
+	oldest = a->starts[a->started % LAUNCH_AGENT_STARTS];
+	return a->started < LAUNCH_AGENT_STARTS || now_ns - oldest >= LAUNCH_AGENT_WINDOW_NS;
+}
+
+static _Noreturn void agent_exec(const struct launch_agent *a)
+{
+	const char *program = a->program ? a->program : "/proc/self/exe";
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	sigset_t none;
+	int sig, null;
+
+	for (sig = 1; sig < NSIG; sig++)
+		sigaction(sig, &dfl, NULL);
+	null = open("/dev/null", O_RDWR);
+	if (null < 0 || chdir("/") < 0)
+		_exit(1);
+	dup2(null, 0);
+	dup2(null, 1);
+	dup2(null, 2);
+	close_range(3, ~0U, 0);
+	umask(077);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execlp(program, "lapse", "agent", "--rendezvous", a->dir, "--idle-exit", AGENT_IDLE_EXIT,
+	       (char *)NULL);
+	_exit(127);
+}
+
+static void agent_start(const struct launch_agent *a)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return;
+	if (pid == 0) {
+		/* The child of a child that is gone: nobody of ours must reap it. */
+		setsid();
+		pid = fork();
+		if (pid == 0)
+			agent_exec(a);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+bool launch_agent_tick(struct launch_agent *a)
+{
+	int64_t now;
+
+	if (rendezvous_is_locked(a->dirfd, "agent.lock")) {
+		a->failed = 0;
+		return true;
+	}
+	now = clock_ns(CLOCK_BOOTTIME);
+	if (a->off || !launch_agent_may_start(a, now))
+		return false;
+	a->starts[a->started % LAUNCH_AGENT_STARTS] = now;
+	a->started++;
+	if (a->failed < 4)
+		a->failed++;
+	agent_start(a);
+	return false;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * launch_signal.c - see launch_signal.h. A witness in the same process group
+ * shows by its pending signals what was sent to everybody.
+ */
+#include "cli/launch_signal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+
+/* Time for a sender to go through its list of processes. */
+#define SIGNAL_SETTLE_NS 20000000L
+#define SIGNAL_BIT(sig) (1ULL << ((sig)-1))
+
+/* Pending in a witness these mean nothing: nobody asks about them. */
+#define SIGNAL_UNASKED                                                                             \
+	(SIGNAL_BIT(SIGCHLD) | SIGNAL_BIT(SIGCONT) | SIGNAL_BIT(SIGWINCH) | SIGNAL_BIT(SIGURG))
+
+static void signal_settle(void)
+{
+	struct timespec t = {.tv_nsec = SIGNAL_SETTLE_NS};
+
+	nanosleep(&t, NULL);
+}
+
+/* ---- the witness -------------------------------------------------------- */
+
+static void witness_start(struct launch_signal *s)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid != 0) {
+		s->witness = pid > 0 ? pid : 0;
+		return;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "lapse-witness");
+	/* Holding a pipe of the command's would hide its end. */
+	if (close_range(0, ~0U, 0) < 0 || getppid() != parent)
+		_exit(0);
+	for (;;)
+		pause();
+}
+
+static void witness_stop(struct launch_signal *s)
+{
+	if (s->witness <= 0)
+		return;
+	kill(s->witness, SIGKILL);
+	waitpid(s->witness, NULL, 0);
+	s->witness = 0;
+}
+
+/* Signals pending in the witness, bit 0 is signal 1. */
+static uint64_t witness_pending(const struct launch_signal *s)
+{
+	uint64_t pending = 0;
+	char path[64];
+	struct buf text;
+	char *at;
+
+	if (s->witness <= 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)s->witness);
+	buf_init(&text, 65536);
+	if (file_read(AT_FDCWD, path, &text) == 0) {
+		at = strstr(text.data, "\nShdPnd:");
+		if (at)
+			pending = strtoull(at + 8, NULL, 16);
+	}
+	buf_done(&text);
+	return pending;
+}
+
+/* ---- signals ------------------------------------------------------------ */
+
+int launch_signal_init(struct launch_signal *s)
+{
+	sigset_t all;
+
+	*s = (struct launch_signal){.fd = -1};
+	sigfillset(&all);
+	s->fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->fd < 0)
+		return -errno;
+	witness_start(s);
+	return 0;
+}
+
+void launch_signal_done(struct launch_signal *s)
+{
+	witness_stop(s);
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
+
+static bool signal_child_is_stopped(const struct launch_signal *s)
+{
+	char path[64], *name_end;
+	bool stopped = false;
+	struct buf text;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)s->child);
+	buf_init(&text, 4096);
+	if (file_read(AT_FDCWD, path, &text) == 0 && (name_end = strrchr(text.data, ')')) != NULL)
+		stopped = strncmp(name_end, ") T", 3) == 0;
+	buf_done(&text);
+	return stopped;
+}
+
+static bool signal_is_from_process(const struct signalfd_siginfo *i)
+{
+	if (i->ssi_code != SI_USER && i->ssi_code != SI_QUEUE && i->ssi_code != SI_TKILL)
+		return false;
+	/* A broken pipe of our own looks as if we had sent SIGPIPE. */
+	return i->ssi_pid != (uint32_t)getpid();
+}
+
+/* A terminal signal missed a command that has left our group. */
+static bool signal_child_left_group(const struct launch_signal *s)
+{
+	return getpgid(s->child) != getpgrp() && getsid(s->child) == getsid(0);
+}
+
+static void signal_pass(struct launch_signal *s, const struct signalfd_siginfo *i, uint64_t all)
+{
+	int sig = (int)i->ssi_signo;
+	bool pass;
+
+	if (sig == SIGWINCH)
+		s->resized = true;
+	if (sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT)
+		s->wanted = true;
+	if (s->child <= 0 || sig == SIGCHLD)
+		return;
+	if (sig == SIGCONT)
+		pass = signal_child_is_stopped(s);
+	else if (signal_is_from_process(i))
+		pass = (SIGNAL_UNASKED & SIGNAL_BIT(sig)) || !(all & SIGNAL_BIT(sig));
+	else if (i->ssi_code == SI_KERNEL)
+		pass = sig == SIGALRM || signal_child_left_group(s);
+	else
+		pass = false;
+	if (!pass)
+		return;
+	if (i->ssi_code == SI_QUEUE)
+		sigqueue(s->child, sig, (union sigval){.sival_ptr = (void *)(uintptr_t)i->ssi_ptr});
+	else
+		kill(s->child, sig);
+}
+
+#define SIGNAL_TAKE_MAX 64
+
+static size_t signal_read(struct launch_signal *s, struct signalfd_siginfo *info, size_t n)
+{
+	ssize_t got;
+
+	while (n < SIGNAL_TAKE_MAX) {
+		got = read(s->fd, &info[n], (SIGNAL_TAKE_MAX - n) * sizeof(*info));
+		if (got <= 0)
+			break;
+		n += (size_t)got / sizeof(*info);
+	}
+	return n;
+}
+
+void launch_signal_take(struct launch_signal *s)
+{
+	struct signalfd_siginfo info[SIGNAL_TAKE_MAX];
+	size_t i, n = signal_read(s, info, 0);
+	uint64_t seen = 0, all = 0;
+
+	for (i = 0; i < n; i++)
+		seen |= SIGNAL_BIT(info[i].ssi_signo);
+	if (seen & ~(SIGNAL_UNASKED & ~SIGNAL_BIT(SIGCONT))) {
+		signal_settle();
+		n = signal_read(s, info, n);
+		all = witness_pending(s);
+	}
+	for (i = 0; i < n; i++)
+		signal_pass(s, &info[i], all);
+	/* Only what comes from now on may be pending in the witness. */
+	if (all & ~SIGNAL_UNASKED) {
+		witness_stop(s);
+		witness_start(s);
+	}
+}
+
+void launch_signal_stop_too(struct launch_signal *s, int sig)
+{
+	struct sigaction dfl = {.sa_handler = SIG_DFL}, old;
+	sigset_t one, pending;
+
+	sigpending(&pending);
+	if (sigismember(&pending, SIGCONT) == 1 || !signal_child_is_stopped(s))
+		return;
+	sigemptyset(&one);
+	sigaddset(&one, sig);
+	if (sig != SIGSTOP)
+		sigaction(sig, &dfl, &old);
+	kill(getpid(), sig);
+	sigprocmask(SIG_UNBLOCK, &one, NULL);
+	/* Stopped here; a SIGCONT continues us and then waits in s->fd. */
+	sigprocmask(SIG_BLOCK, &one, NULL);
+	if (sig != SIGSTOP)
+		sigaction(sig, &old, NULL);
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * view.c - see view.h.
+ */
+#include "cli/view.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+
+static int view_add_process(void *arg, const struct store_process *p)
+{
+	struct view *v = arg;
+	struct store_process *copy;
+
+	v->processes = xrealloc(v->processes, v->n_processes + 1, sizeof(*v->processes));
+	copy = &v->processes[v->n_processes++];
+	*copy = *p;
+	copy->host_name = term_clean(p->host_name);
+	copy->role = term_clean(p->role);
+	copy->program = term_clean(p->program);
+	return 0;
+}
+
+static int view_add_series(void *arg, const struct store_series *s)
+{
+	struct view *v = arg;
+	struct store_series *copy;
+
+	if ((v->n_series & (v->n_series - 1)) == 0)
+		v->series =
+			xrealloc(v->series, v->n_series ? v->n_series * 2 : 1, sizeof(*v->series));
+	copy = &v->series[v->n_series++];
+	*copy = *s;
+	copy->host_name = xstrdup(s->host_name);
+	copy->role = xstrdup(s->role);
+	copy->name = xstrdup(s->name);
+	copy->labels = xstrdup(s->labels);
+	copy->unit = xstrdup(s->unit);
+	copy->help = xstrdup(s->help);
+	copy->source = xstrdup(s->source);
+	return 0;
+}
+
+int view_open_dir(struct view *v, const char *dir, struct err *e)
+{
+	int err;
+
+	*v = (struct view){0};
+	snprintf(v->dir, sizeof(v->dir), "%s", dir);
+	err = store_reader_open(dir, e, &v->reader);
+	if (!err)
+		err = store_reader_run(v->reader, &v->run, e);
+	if (!err)
+		err = store_reader_processes(v->reader, view_add_process, v, e);
+	if (!err)
+		err = store_reader_series(v->reader, view_add_series, v, e);
+	if (err)
+		view_close(v);
+	return err;
+}
+
+static void view_warn(const char *command, const char *text)
+{
+	const char *end;
+	char *line, *clean;
+
+	for (; *text; text = *end ? end + 1 : end) {
+		end = strchrnul(text, '\n');
+		line = xstrndup(text, (size_t)(end - text));
+		clean = term_clean(line);
+		if (clean[0] != '\0')
+			fprintf(stderr, "lapse %s: warning: %s\n", command, clean);
+		free(clean);
+		free(line);
+	}
+}
+
+int view_open(struct view *v, const char *command, const char *root, const char *what)
+{
+	char base[4096], dir[4096];
+	struct err e = {0};
+	int err = store_root(root, base, sizeof(base));
+
+	if (err)
+		err_errno(&e, err, "folder of runs %s", root ? root : "");
+	else
+		err = store_find(base, what, dir, sizeof(dir), &e);
+	if (!err)
+		err = view_open_dir(v, dir, &e);
+	if (err)
+		fprintf(stderr, "lapse %s: %s\n", command, e.text);
+	else
+		view_warn(command, store_reader_warning(v->reader));
+	return err;
+}
+
+void view_close(struct view *v)
+{
+	size_t i;
+
+	for (i = 0; i < v->n_processes; i++) {
+		free((char *)v->processes[i].host_name);
+		free((char *)v->processes[i].role);
+		free((char *)v->processes[i].program);
+	}
+	for (i = 0; i < v->n_series; i++) {
+		free((char *)v->series[i].host_name);
+		free((char *)v->series[i].role);
+		free((char *)v->series[i].name);
+		free((char *)v->series[i].labels);
+		free((char *)v->series[i].unit);
+		free((char *)v->series[i].help);
+		free((char *)v->series[i].source);
+	}
+	free(v->processes);
+	free(v->series);
+	if (v->reader)
+		store_reader_close(v->reader);
+	*v = (struct view){0};
+}
+
+const struct store_process *view_process(const struct view *v, unsigned host, uint32_t id)
+{
+	static const struct store_process unknown = {
+		.host_name = "", .role = "", .program = "", .rank = -1, .local_rank = -1};
+	size_t i;
+
+	for (i = 0; i < v->n_processes; i++)
+		if (v->processes[i].host == host && v->processes[i].id == id)
+			return &v->processes[i];
+	return &unknown;
+}
+
+char *view_process_text(char *out, size_t cap, const struct view *v, unsigned host, uint32_t id)
+{
+	const struct store_process *p = view_process(v, host, id);
+
+	if (p->rank >= 0)
+		snprintf(out, cap, "%s %lld", p->role, (long long)p->rank);
+	else
+		snprintf(out, cap, "%s", p->role);
+	return out;
+}
+
+bool view_is_several(const struct view *v)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < v->n_processes; i++)
+		n += strcmp(v->processes[i].role, "host") != 0;
+	return n > 1;
+}
+
+static void view_stat_hist(struct view_stat *st, const struct store_point *p)
+{
+	st->count += p->hist->count + p->hist->nan;
+	st->nan += p->hist->nan;
+	st->sum += p->hist->sum;
+	if (p->hist->count > 0 && !(p->hist->min >= st->min)) {
+		st->min = p->hist->min;
+		st->min_step = p->step;
+	}
+	if (p->hist->count > 0 && !(p->hist->max <= st->max)) {
+		st->max = p->hist->max;
+		st->max_step = p->step;
+	}
+	st->last = p->hist->count > 0 ? p->hist->sum / (double)p->hist->count : NAN;
+}
+
+static void view_stat_value(struct view_stat *st, const struct store_point *p)
+{
+	st->count++;
+	st->last = p->value;
+	if (isnan(p->value)) {
+		st->nan++;
+		return;
+	}
+	st->sum += p->value;
+	if (!(p->value >= st->min)) {
+		st->min = p->value;
+		st->min_step = p->step;
+	}
+	if (!(p->value <= st->max)) {
+		st->max = p->value;
+		st->max_step = p->step;
+	}
+}
+
+static int view_stat_point(void *arg, const struct store_point *p)
+{
+	struct view_stat *st = arg;
+
+	if (st->count == 0)
+		st->first_ns = p->time_ns;
+	if (p->hist)
+		view_stat_hist(st, p);
+	else
+		view_stat_value(st, p);
+	st->last_step = p->step;
+	st->last_ns = p->time_ns;
+	if (p->segment > st->segments)
+		st->segments = p->segment;
+	return 0;
+}
+
+int view_stat(const struct view *v, const struct store_series *s, const struct store_range *range,
+	      struct view_stat *ret, struct err *e)
+{
+	static const struct store_range all;
+	struct view_stat st = {.last = NAN,
+			       .min = NAN,
+			       .max = NAN,
+			       .last_step = SINK_STEP_NONE,
+			       .min_step = SINK_STEP_NONE,
+			       .max_step = SINK_STEP_NONE};
+	int err = store_reader_points(v->reader, s->host, s->id, range ? range : &all,
+				      view_stat_point, &st, e);
+
+	if (!err)
+		*ret = st;
+	return err;
+}
+
+struct view_tail {
+	struct store_point point;
+	bool found;
+};
+
+static int view_tail_point(void *arg, const struct store_point *p)
+{
+	struct view_tail *t = arg;
+
+	t->point = *p;
+	t->point.hist = NULL;
+	t->found = true;
+	return 0;
+}
+
+static int64_t view_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+int view_tail(const struct view *v, const struct store_series *s, struct store_point *ret,
+	      struct err *e)
+{
+	static const int64_t windows_s[] = {30, 600, 0};
+	int64_t end = v->run.end_ns ? v->run.end_ns : view_now_ns();
+	struct view_tail t = {0};
+	size_t i;
+	int err;
+
+	for (i = 0; i < ARRAY_LEN(windows_s) && !t.found; i++) {
+		struct store_range range = {.by_time = windows_s[i] != 0,
+					    .time_min = end - windows_s[i] * 1000000000LL,
+					    .time_max = INT64_MAX};
+
+		err = store_reader_points(v->reader, s->host, s->id, &range, view_tail_point, &t,
+					  e);
+		if (err)
+			return err;
+	}
+	if (!t.found)
+		return -ENOENT;
+	*ret = t.point;
+	return 0;
+}
+
+bool view_match(const char *pattern, const char *name)
+{
+	return !pattern || fnmatch(pattern, name, 0) == 0;
+}
+
+const char *view_signal(char out[FMT_MAX], int signal)
+{
+	const char *name = sigabbrev_np(signal);
+
+	if (name)
+		snprintf(out, FMT_MAX, "SIG%s", name);
+	else
+		snprintf(out, FMT_MAX, "signal %d", signal);
+	return out;
+}
+
+const char *view_outcome(char out[FMT_MAX], const struct store_run *run)
+{
+	char name[FMT_MAX];
+
+	switch (run->outcome) {
+	case RUN_RUNNING:
+		return "running";
+	case RUN_EXITED:
+		snprintf(out, FMT_MAX, "exited %d", run->code);
+		return out;
+	case RUN_SIGNALED:
+		snprintf(out, FMT_MAX, "killed %s", view_signal(name, run->signal));
+		return out;
+	case RUN_OOM:
+		return "out of memory";
+	case RUN_HUNG:
+		return "hung";
+	default:
+		return "lost";
+	}
+}
+
+enum term_style view_outcome_style(const struct store_run *run)
+{
+	if (run->outcome == RUN_RUNNING)
+		return TERM_YELLOW;
+	return run->outcome == RUN_EXITED && run->code == 0 ? TERM_GREEN : TERM_RED;
+}
+
+double view_duration_s(const struct store_run *run)
+{
+	int64_t end = run->end_ns;
+
+	if (end == 0 && run->outcome == RUN_RUNNING)
+		end = view_now_ns();
+	if (run->start_ns == 0 || end < run->start_ns)
+		return NAN;
+	return (double)(end - run->start_ns) / 1e9;
+}
+
+bool view_has_usage(const struct store_run *run)
+{
+	return run->outcome != RUN_RUNNING && run->outcome != RUN_LOST && !isnan(run->user_s) &&
+	       !isnan(run->system_s);
+}
+
+const char *view_value(char out[FMT_MAX], double v, const char *unit)
+{
+	if (isnan(v))
+		snprintf(out, FMT_MAX, "NaN");
+	else if (strcmp(unit, "By") == 0)
+		fmt_bytes(out, v);
+	else if (strcmp(unit, "s") == 0)
+		fmt_seconds(out, v);
+	else if (strcmp(unit, "ns") == 0)
+		fmt_seconds(out, v / 1e9);
+	else
+		snprintf(out, FMT_MAX, "%.5g", v);
+	return out;
+}
+
+const char *view_unit(const struct store_series *s)
+{
+	return s->kind == SINK_SPAN ? "ns" : s->unit;
+}
+
+const char *view_kind(enum sink_kind kind)
+{
+	static const char *const names[] = {[SINK_GAUGE] = "gauge",
+					    [SINK_COUNTER] = "counter",
+					    [SINK_HISTOGRAM] = "histogram",
+					    [SINK_SPAN] = "span"};
+
+	return kind >= SINK_GAUGE && kind <= SINK_SPAN ? names[kind] : "unknown";
+}
+
+const char *view_step(char out[FMT_MAX], int64_t step)
+{
+	if (step == SINK_STEP_NONE)
+		return "-";
+	snprintf(out, FMT_MAX, "%lld", (long long)step);
+	return out;
+}

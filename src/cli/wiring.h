@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wiring.h - ties the agent to the store; only the program knows both.
+ */
+#ifndef CLI_WIRING_H
+#define CLI_WIRING_H
+
+#include "agent/agent.h"
+
+/* The store layer as the agent wants it. */
+extern const struct agent_store wiring_store;
+
+#endif

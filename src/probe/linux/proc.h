@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * proc.h - parsers of the texts under /proc. They look at len bytes, which need
+ * not end in NUL, and know nothing of files; numbers that do not fit 64 bits and
+ * texts of another form give -EBADMSG, and *ret is written only on success.
+ */
+#ifndef PROBE_LINUX_PROC_H
+#define PROBE_LINUX_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* /proc/PID/stat. Times in clock ticks. */
+struct proc_stat {
+	long pid, ppid;
+	char state;            /* 'R', 'S', 'D', 'Z', ... */
+	uint64_t own;          /* utime + stime: the process, guest time is in it */
+	uint64_t children;     /* cutime + cstime: children that it waited for */
+	uint64_t threads;
+	uint64_t start;        /* since boot */
+};
+int proc_parse_stat(const char *text, size_t len, struct proc_stat *ret);
+
+/* /proc/PID/statm. In pages. */
+struct proc_statm {
+	uint64_t resident;
+	uint64_t shared; /* of it: pages of files and of shared memory */
+};
+int proc_parse_statm(const char *text, size_t len, struct proc_statm *ret);
+
+/* /proc/stat. Fields that old kernels lack are 0. */
+enum proc_cpu_state {
+	PROC_CPU_USER, /* includes guest */
+	PROC_CPU_NICE, /* includes guest_nice */
+	PROC_CPU_SYSTEM,
+	PROC_CPU_IDLE,
+	PROC_CPU_IOWAIT,
+	PROC_CPU_IRQ,
+	PROC_CPU_SOFTIRQ,
+	PROC_CPU_STEAL,
+	PROC_CPU_STATES
+};
+struct proc_cpu {
+	uint64_t ticks[PROC_CPU_STATES]; /* all CPUs */
+	unsigned count;                  /* cpuN lines */
+	bool complete; /* a line that is not cpuN follows: count is the whole count */
+};
+int proc_parse_cpu(const char *text, size_t len, struct proc_cpu *ret);
+
+/* /proc/meminfo. */
+struct proc_meminfo {
+	bool has_total, has_available; /* MemAvailable came with Linux 3.14 */
+	uint64_t total, available;     /* bytes */
+};
+int proc_parse_meminfo(const char *text, size_t len, struct proc_meminfo *ret);
+
+/* First number of /proc/loadavg. */
+int proc_parse_loadavg(const char *text, size_t len, double *ret);
+
+/* The decimal number at *p (no sign, no space before it); moves *p behind it. */
+int proc_number(const char **p, const char *end, uint64_t *ret);
+
+/* The next line: from *p to *ret_end, without its line feed; moves *p to the
+ * line after it. NULL when there is none. */
+const char *proc_line(const char **p, const char *end, const char **ret_end);
+
+/* Does the text from p to end begin with word? */
+bool proc_begins(const char *p, const char *end, const char *word);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * codec.h - the blobs of the store (docs/schema.md): checksum and compression,
+ * columns of points, rows of histograms, tail rows, chunks. Pure functions over
+ * memory; every decoder takes hostile bytes and answers -EUCLEAN.
+ */
+#ifndef STORE_CODEC_H
+#define STORE_CODEC_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "wire/sink.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Limits of the format; docs/schema.md states them. */
+#define BLOB_BODY_MAX (160u << 20)    /* bytes of a body before compression */
+#define TAIL_SAMPLES_MAX (2u << 20)   /* samples in a tail row */
+#define TAIL_HISTS_MAX (256u << 10)   /* histogram points in a tail row */
+#define TAIL_BINS_MAX (2u << 20)      /* bins of them */
+#define TAIL_POSITIONS_MAX (64u << 10)
+#define CHUNK_POINTS_MAX 8192u        /* samples in a chunk */
+#define CHUNK_HISTS_MAX 1024u         /* histogram points in a chunk */
+#define CHUNK_BINS_MAX (128u << 10)   /* bins at which a chunk is sealed */
+#define SEGMENTS_MAX 1024u            /* segments of a series */
+
+/* ---- crc32c.c ----------------------------------------------------------- */
+
+/* CRC-32C (Castagnoli) of len bytes; crc is 0 or that of the bytes before. */
+uint32_t crc32c(uint32_t crc, const void *data, size_t len);
+
+/* The same without the processor's instruction. */
+uint32_t crc32c_portable(uint32_t crc, const void *data, size_t len);
+
+/* ---- blob.c: envelope --------------------------------------------------- */
+
+#define BLOB_HEADER 16u
+
+enum blob_format {
+	BLOB_TAIL = 1,
+	BLOB_POINTS = 2, /* chunk of points, plain columns */
+	BLOB_HISTS = 3   /* chunk of histogram points, plain rows */
+};
+
+/* Which blob: for the checksum and for error messages. */
+struct blob_id {
+	const char *path;  /* of the database */
+	const char *table; /* "tail" or "chunk" */
+	uint64_t a, b;     /* tail: seq, 0; chunk: series, ordinal */
+};
+
+/* Say that a blob is bad: "PATH: table tail, seq 7, byte 12: ...". Returns
+ * -EUCLEAN. e may be NULL. */
+int blob_bad(const struct blob_id *id, struct err *e, size_t offset, const char *what);
+
+/* Contexts of compression, made when first used; one per thread. */
+struct blob_codec {
+	void *cctx, *dctx;
+	struct buf out;  /* the last sealed blob */
+	struct buf body; /* the last opened body, if it was compressed */
+	unsigned skip;   /* seals to go without trying to compress */
+	unsigned backoff;
+};
+void blob_codec_init(struct blob_codec *c);
+void blob_codec_done(struct blob_codec *c);
+
+/* Put body into its envelope: c->out, valid until the next call. 0, -ENOMEM or
+ * -EFBIG. */
+int blob_seal(struct blob_codec *c, const struct blob_id *id, enum blob_format format,
+              uint32_t count, const struct buf *body);
+
+/* What blob_open() finds. */
+struct blob {
+	enum blob_format format;
+	uint32_t count;            /* points */
+	const unsigned char *body; /* in data, or in c->body until the next open */
+	size_t len;
+};
+
+/* Check and open an envelope. 0, -EUCLEAN, -EPROTO (format of a newer lapse),
+ * -ENOMEM. */
+int blob_open(struct blob_codec *c, const struct blob_id *id, const void *data, size_t len,
+              struct err *e, struct blob *ret);
+
+/* ---- points.c: columns -------------------------------------------------- */
+
+/* What first times and steps are written relative to. */
+struct points_base {
+	int64_t time, step;
+};
+
+/* Points as columns; one allocation. */
+struct points {
+	size_t n, cap;
+	int64_t *time, *step, *thread;
+	double *value;
+};
+void points_init(struct points *p);
+void points_done(struct points *p);
+/* Room for n points in all. 0 or -ENOMEM. */
+int points_reserve(struct points *p, size_t n);
+
+/* Columns of somebody else's points. */
+struct points_view {
+	size_t n;
+	const int64_t *time, *step, *thread;
+	const double *value;
+};
+struct points_view points_slice(const struct points *p, size_t from, size_t n);
+
+/* Append the columns of v to b. Columns that equal those of prev (NULL: none;
+ * the block before, as given to the last call) are only mentioned. */
+void points_encode(struct buf *b, const struct points_view *v, const struct points_view *prev,
+                   const struct points_base *base);
+
+/* An encoded column, and a block of them. */
+struct points_column {
+	const unsigned char *p, *end;
+	unsigned mode;
+};
+struct points_block {
+	size_t n;
+	struct points_column time, step, thread;
+	const unsigned char *value;
+	bool constant; /* one value for all */
+};
+
+/* Take the block of n points at c; *b is the block before (n 0: none) and
+ * becomes the new one, pointing into c's bytes. NULL or what is wrong. */
+const char *points_parse(struct cur *c, size_t n, struct points_block *b);
+
+/* Append the block's points to out. NULL or what is wrong ("out of memory"
+ * included: bad input asks for at most the stated maxima). */
+const char *points_decode(const struct points_block *b, const struct points_base *base,
+                          struct points *out);
+
+/* ---- hists.c: histogram points ------------------------------------------ */
+
+struct hists_row {
+	uint32_t series; /* only while waiting for a commit */
+	uint32_t n_bins;
+	size_t bins; /* index of the first */
+	int64_t time, step;
+	uint64_t count, nan;
+	double sum, min, max;
+};
+struct hists {
+	size_t n, cap, n_bins, cap_bins;
+	struct hists_row *rows;
+	struct sink_bin *bins;
+};
+void hists_init(struct hists *h);
+void hists_done(struct hists *h);
+void hists_reset(struct hists *h);
+/* Append a copy. 0 or -ENOMEM. */
+int hists_add(struct hists *h, const struct hists_row *row, const struct sink_bin *bins);
+
+/* Append rows index[0..n) of h (NULL: the first n) to b. */
+void hists_encode(struct buf *b, const struct hists *h, const uint32_t *index, size_t n,
+                  const struct points_base *base);
+
+/* Append n rows at c to out. NULL or what is wrong. */
+const char *hists_decode(struct cur *c, size_t n, const struct points_base *base,
+                         struct hists *out);
+
+/* ---- segments ----------------------------------------------------------- */
+
+/* Where a series stands: which attempt, its highest step, when that was first
+ * reached. */
+struct segment {
+	uint32_t no;
+	int64_t step; /* SINK_STEP_NONE before the first */
+	int64_t time;
+};
+
+/* The next point of the series; true if a new segment begins with it. time is
+ * that of the record: for spans, their end. */
+bool segment_next(struct segment *s, int64_t time, int64_t step);
+
+/* End of a span, clamped; its start if the duration is no number. */
+int64_t segment_span_end(int64_t start, double duration);
+
+/* ---- tail.c -------------------------------------------------------------- */
+
+/* What one commit holds; columns sorted by series. */
+struct tail_in {
+	const struct sink_position *positions;
+	size_t n_positions;
+	const struct points *points;
+	const uint32_t *series;  /* of each block, ascending */
+	const uint32_t *lengths; /* points of each block */
+	size_t n_blocks;
+	const struct hists *hists;
+	const uint32_t *hist_order; /* rows of hists, by series then arrival */
+};
+
+/* Write the body of a tail row into b (emptied first). 0, -EFBIG, -ENOMEM. */
+int tail_encode(struct buf *b, const struct tail_in *in);
+
+/* Walking a body: tail_begin(), tail_position() until 0, tail_block() until 0. */
+struct tail_walk {
+	const struct blob_id *id;
+	struct err *e;
+	const unsigned char *start;
+	struct cur c;
+	struct points_base base;
+	struct points_block last;
+	uint64_t left;    /* positions or blocks left in the stage */
+	uint64_t samples; /* points that may still come, by the header's count */
+	uint32_t series;  /* of the block before */
+	int stage;
+};
+struct tail_block {
+	uint32_t series;
+	uint32_t n;
+	bool is_hist;
+	struct points_block points;
+	struct cur rows;
+};
+
+/* id and e must outlive the walk. Each: 1 (begin: 0) and *ret, 0 at the end,
+ * or -EUCLEAN. Positions not asked for are skipped. */
+int tail_begin(struct tail_walk *w, const struct blob_id *id, const struct blob *b, struct err *e);
+int tail_position(struct tail_walk *w, struct sink_position *ret);
+int tail_block(struct tail_walk *w, struct tail_block *ret);
+
+/* Append a block's points to p or h. 0 or -EUCLEAN. */
+int tail_points(const struct tail_walk *w, const struct tail_block *b, struct points *p);
+int tail_hists(const struct tail_walk *w, const struct tail_block *b, struct hists *h);
+
+/* ---- chunk.c ------------------------------------------------------------- */
+
+/* A row of the table chunk. */
+struct chunk {
+	uint32_t series, ordinal;
+	int64_t data; /* row of chunk_data; 0: not stored yet */
+	uint64_t start;
+	uint32_t n;
+	struct segment segment; /* after its last point */
+	uint64_t seq_min, seq_max;
+	int64_t time_min, time_max;
+	int64_t step_min, step_max; /* SINK_STEP_NONE: no point has a step */
+	uint64_t nan, observed;
+	double sum, min, max, first, last; /* NaN: see docs/schema.md */
+	int64_t min_at, max_at;            /* -1: none */
+};
+
+/* Fill n and the figures from time_min on. */
+void chunk_sum_points(struct chunk *c, const struct points_view *v);
+void chunk_sum_hists(struct chunk *c, const struct hists *h);
+
+/* Write a body into b (emptied first). 0, -EFBIG, -ENOMEM. */
+int chunk_encode_points(struct buf *b, const struct points_view *v);
+int chunk_encode_hists(struct buf *b, const struct hists *h);
+
+/* Append the points of a body. 0 or -EUCLEAN. */
+int chunk_decode_points(const struct blob_id *id, const struct blob *b, struct err *e,
+                        struct points *p);
+int chunk_decode_hists(const struct blob_id *id, const struct blob *b, struct err *e,
+                       struct hists *h);
+
+#endif

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lists.c - reading the tables that are lists: processes, series, events,
+ * attributes. Rows are taken by id, so that a slow caller does not hold a
+ * transaction: it is ended and begun again behind the last row.
+ */
+#include "base/mem.h"
+#include "store/store_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One row to the caller. 0, what the caller's fn returned, or -errno. */
+typedef int (*lists_row_fn)(void *arg, struct hosts_one *h, unsigned host, sqlite3_stmt *st,
+                            struct err *e);
+
+/* Call row for all rows of a statement whose ?1 is "id above this" and whose
+ * first column is the id. */
+static int lists_walk(struct hosts_one *h, unsigned host, const char *sql, lists_row_fn row,
+                      void *arg, struct err *e)
+{
+	int64_t after = INT64_MIN, until;
+	sqlite3_stmt *st;
+	int rc, r = db_prepare(h->db, sql, e, &st);
+
+	if (r < 0)
+		return r;
+	do {
+		until = store_mono_ns() + HOSTS_HOLD_NS;
+		sqlite3_bind_int64(st, 1, after);
+		while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+			after = sqlite3_column_int64(st, 0);
+			r = row(arg, h, host, st, e);
+			if (r != 0 || store_mono_ns() > until)
+				break;
+		}
+		if (r == 0 && rc != SQLITE_ROW && rc != SQLITE_DONE)
+			r = db_fail(h->db, rc, "reading a table", e);
+		sqlite3_reset(st);
+	} while (r == 0 && rc == SQLITE_ROW);
+	sqlite3_finalize(st);
+	return r;
+}
+
+/* ---- processes ---------------------------------------------------------------- */
+
+struct lists_processes {
+	int (*fn)(void *arg, const struct store_process *p);
+	void *arg;
+	struct map lanes; /* ring and lane to index of positions */
+	struct map rings; /* ring to index of its first lane in positions, which
+	                     holds the sums of all its lanes once all are loaded */
+	struct sink_position *positions;
+	size_t n, cap;
+};
+
+static void lists_put_lane(struct lists_processes *l, const struct sink_position *p)
+{
+	unsigned char key[20];
+	uint64_t i;
+
+	memcpy(key, p->ring, 16);
+	memcpy(key + 16, &p->lane, 4);
+	if (!map_get(&l->lanes, key, sizeof(key), &i)) {
+		i = l->n++;
+		l->positions = xgrow(l->positions, i, &l->cap, sizeof(*l->positions));
+		map_put(&l->lanes, key, sizeof(key), i);
+	}
+	l->positions[i] = *p;
+}
+
+static int lists_folded_lanes(struct lists_processes *l, struct hosts_one *h, struct err *e)
+{
+	struct sink_position p = {0};
+	sqlite3_stmt *st;
+	int rc, r;
+
+	r = db_prepare(h->db, "SELECT ring, lane, stored, overwritten, broken, dropped FROM lane", e,
+	               &st);
+	if (r < 0)
+		return r;
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+		if (sqlite3_column_bytes(st, 0) != 16)
+			continue;
+		memcpy(p.ring, sqlite3_column_blob(st, 0), 16);
+		p.lane = (uint32_t)sqlite3_column_int64(st, 1);
+		p.stored = (uint64_t)sqlite3_column_int64(st, 2);
+		p.overwritten = (uint64_t)sqlite3_column_int64(st, 3);
+		p.broken = (uint64_t)sqlite3_column_int64(st, 4);
+		p.dropped = (uint64_t)sqlite3_column_int64(st, 5);
+		lists_put_lane(l, &p);
+	}
+	if (rc != SQLITE_DONE)
+		r = db_fail(h->db, rc, "reading table lane", e);
+	sqlite3_finalize(st);
+	return r;
+}
+
+static int lists_tail_lanes(struct lists_processes *l, struct hosts_one *h, struct err *e)
+{
+	struct sink_position p;
+	struct tail_walk w;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < h->n_tail; i++) {
+		const struct blob_id id = {h->path, "tail", h->tail[i].seq, 0};
+
+		r = tail_begin(&w, &id, &h->tail[i].blob, e);
+		while (r == 0 && (r = tail_position(&w, &p)) > 0) {
+			lists_put_lane(l, &p);
+			r = 0;
+		}
+	}
+	return r;
+}
+
+static void lists_sum_rings(struct lists_processes *l)
+{
+	struct sink_position *sum;
+	uint64_t first;
+	size_t i;
+
+	map_done(&l->rings);
+	for (i = 0; i < l->n; i++) {
+		if (!map_get(&l->rings, l->positions[i].ring, 16, &first)) {
+			map_put(&l->rings, l->positions[i].ring, 16, i);
+			continue;
+		}
+		sum = &l->positions[first];
+		sum->stored += l->positions[i].stored;
+		sum->overwritten += l->positions[i].overwritten;
+		sum->broken += l->positions[i].broken;
+		sum->dropped += l->positions[i].dropped;
+	}
+}
+
+static int lists_load_lanes(struct lists_processes *l, struct store_reader *rd,
+                            struct hosts_one *h, struct err *e)
+{
+	int r;
+
+	map_done(&l->lanes);
+	l->n = 0;
+	r = hosts_begin(h, e);
+	if (r == 0)
+		r = lists_folded_lanes(l, h, e);
+	if (r == 0)
+		r = hosts_sync_tail(rd, h, e);
+	hosts_end(h);
+	if (r == 0)
+		r = lists_tail_lanes(l, h, e);
+	if (r == 0)
+		lists_sum_rings(l);
+	return r;
+}
+
+static int lists_process(void *arg, struct hosts_one *h, unsigned host, sqlite3_stmt *st,
+                         struct err *e)
+{
+	const struct lists_processes *l = arg;
+	struct store_process p = {.host = host, .host_name = h->name};
+	uint64_t i;
+
+	(void)e;
+	p.id = (uint32_t)sqlite3_column_int64(st, 0);
+	p.pid = sqlite3_column_int64(st, 2);
+	p.ppid = sqlite3_column_int64(st, 3);
+	p.role = db_text(st, 4);
+	p.program = db_text(st, 5);
+	p.rank = sqlite3_column_int64(st, 6);
+	p.local_rank = sqlite3_column_int64(st, 7);
+	p.world_size = sqlite3_column_int64(st, 8);
+	p.start_ns = sqlite3_column_int64(st, 9);
+	p.end_ns = sqlite3_column_int64(st, 10);
+	p.dropped = (uint64_t)sqlite3_column_int64(st, 11);
+	p.refused = (uint64_t)sqlite3_column_int64(st, 12);
+	if (sqlite3_column_bytes(st, 1) == 16 &&
+	    map_get(&l->rings, sqlite3_column_blob(st, 1), 16, &i)) {
+		p.stored = l->positions[i].stored;
+		p.overwritten = l->positions[i].overwritten;
+		p.broken = l->positions[i].broken;
+		p.dropped += l->positions[i].dropped;
+	}
+	return l->fn(l->arg, &p);
+}
+
+int store_reader_processes(struct store_reader *r,
+                           int (*fn)(void *arg, const struct store_process *p), void *arg,
+                           struct err *e)
+{
+	struct lists_processes l = {.fn = fn, .arg = arg};
+	int code = 0;
+	size_t i;
+
+	map_init(&l.lanes);
+	map_init(&l.rings);
+	for (i = 0; code == 0 && i < r->n_hosts; i++) {
+		code = lists_load_lanes(&l, r, &r->hosts[i], e);
+		if (code == 0)
+			code = lists_walk(&r->hosts[i], (unsigned)i,
+			                  "SELECT id, uid, pid, ppid, role, program, rank, local_rank,"
+			                  " world_size, start_ns, end_ns, dropped, refused FROM process"
+			                  " WHERE id > ?1 ORDER BY id",
+			                  lists_process, &l, e);
+	}
+	map_done(&l.lanes);
+	map_done(&l.rings);
+	free(l.positions);
+	return code;
+}
+
+/* ---- series --------------------------------------------------------------------- */
+
+struct lists_series {
+	int (*fn)(void *arg, const struct store_series *s);
+	void *arg;
+	uint64_t *counts; /* id - 1 */
+	size_t n;
+};
+
+static void lists_count(struct lists_series *l, int64_t id, uint64_t count)
+{
+	size_t n = l->n ? l->n : 256;
+
+	if (id < 1 || id > DEFINE_SERIES_MAX)
+		return;
+	while (n < (size_t)id)
+		n *= 2;
+	if (n > l->n) {
+		l->counts = xrealloc(l->counts, n, sizeof(*l->counts));
+		memset(l->counts + l->n, 0, (n - l->n) * sizeof(*l->counts));
+		l->n = n;
+	}
+	l->counts[id - 1] += count;
+}
+
+static int lists_folded_counts(struct lists_series *l, struct hosts_one *h, struct err *e)
+{
+	sqlite3_stmt *st;
+	int rc, r;
+
+	/* Of each series' last chunk: a bare column goes with max(). */
+	r = db_prepare(h->db, "SELECT series, max(ordinal), start + n FROM chunk GROUP BY series", e,
+	               &st);
+	if (r < 0)
+		return r;
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW)
+		lists_count(l, sqlite3_column_int64(st, 0), (uint64_t)sqlite3_column_int64(st, 2));
+	if (rc != SQLITE_DONE)
+		r = db_fail(h->db, rc, "reading table chunk", e);
+	sqlite3_finalize(st);
+	return r;
+}
+
+static int lists_load_counts(struct lists_series *l, struct store_reader *rd, struct hosts_one *h,
+                             struct err *e)
+{
+	struct tail_block block;
+	struct tail_walk w;
+	size_t i;
+	int r = hosts_begin(h, e);
+
+	if (l->n)
+		memset(l->counts, 0, l->n * sizeof(*l->counts));
+	if (r == 0)
+		r = lists_folded_counts(l, h, e);
+	if (r == 0)
+		r = hosts_sync_tail(rd, h, e);
+	hosts_end(h);
+	for (i = 0; r == 0 && i < h->n_tail; i++) {
+		const struct blob_id id = {h->path, "tail", h->tail[i].seq, 0};
+
+		r = tail_begin(&w, &id, &h->tail[i].blob, e);
+		while (r == 0 && (r = tail_block(&w, &block)) > 0) {
+			lists_count(l, block.series, block.n);
+			r = 0;
+		}
+	}
+	return r;
+}
+
+static int lists_one_series(void *arg, struct hosts_one *h, unsigned host, sqlite3_stmt *st,
+                            struct err *e)
+{
+	const struct lists_series *l = arg;
+	struct store_series s = {.host = host, .host_name = h->name};
+
+	(void)e;
+	s.id = (uint32_t)sqlite3_column_int64(st, 0);
+	s.process = (uint32_t)sqlite3_column_int64(st, 1);
+	s.name = db_text(st, 2);
+	s.labels = db_text(st, 3);
+	s.unit = db_text(st, 4);
+	s.help = db_text(st, 5);
+	s.kind = (enum sink_kind)sqlite3_column_int(st, 6);
+	s.source = db_text(st, 7);
+	s.rank = sqlite3_column_type(st, 8) == SQLITE_NULL ? -1 : sqlite3_column_int64(st, 8);
+	s.role = db_text(st, 9);
+	s.count = s.id && s.id <= l->n ? l->counts[s.id - 1] : 0;
+	return l->fn(l->arg, &s);
+}
+
+int store_reader_series(struct store_reader *r, int (*fn)(void *arg, const struct store_series *s),
+                        void *arg, struct err *e)
+{
+	struct lists_series l = {.fn = fn, .arg = arg};
+	int code = 0;
+	size_t i;
+
+	for (i = 0; code == 0 && i < r->n_hosts; i++) {
+		code = lists_load_counts(&l, r, &r->hosts[i], e);
+		if (code == 0)
+			code = lists_walk(&r->hosts[i], (unsigned)i,
+			                  "SELECT s.id, s.process, s.name, s.labels, s.unit, s.help,"
+			                  " s.kind, s.source, p.rank, p.role FROM series s"
+			                  " LEFT JOIN process p ON p.id = s.process"
+			                  " WHERE s.id > ?1 ORDER BY s.id",
+			                  lists_one_series, &l, e);
+	}
+	free(l.counts);
+	return code;
+}
+
+/* ---- events and attributes ---------------------------------------------------------- */
+
+struct lists_events {
+	int (*fn)(void *arg, const struct store_event *e);
+	void *arg;
+};
+
+static int lists_event(void *arg, struct hosts_one *h, unsigned host, sqlite3_stmt *st,
+                       struct err *e)
+{
+	const struct lists_events *l = arg;
+	struct store_event ev = {.host = host};
+
+	(void)h;
+	(void)e;
+	ev.seq = (uint64_t)sqlite3_column_int64(st, 1);
+	ev.process = (uint32_t)sqlite3_column_int64(st, 2);
+	ev.time_ns = sqlite3_column_int64(st, 3);
+	ev.step = sqlite3_column_type(st, 4) == SQLITE_NULL ? SINK_STEP_NONE
+	                                                    : sqlite3_column_int64(st, 4);
+	ev.severity = sqlite3_column_int(st, 5);
+	ev.kind = db_text(st, 6);
+	ev.text = db_text(st, 7);
+	ev.attrs = db_text(st, 8);
+	return l->fn(l->arg, &ev);
+}
+
+int store_reader_events(struct store_reader *r, int (*fn)(void *arg, const struct store_event *e),
+                        void *arg, struct err *e)
+{
+	struct lists_events l = {fn, arg};
+	int code = 0;
+	size_t i;
+
+	for (i = 0; code == 0 && i < r->n_hosts; i++)
+		code = lists_walk(&r->hosts[i], (unsigned)i,
+		                  "SELECT id, seq, process, time_ns, step, severity, kind, text, attrs"
+		                  " FROM event WHERE id > ?1 ORDER BY id",
+		                  lists_event, &l, e);
+	return code;
+}
+
+int store_reader_attrs(struct store_reader *r,
+                       int (*fn)(void *arg, unsigned host, uint32_t process, const char *key,
+                                 const char *value),
+                       void *arg, struct err *e)
+{
+	int rc, code = 0;
+	sqlite3_stmt *st;
+	size_t i;
+
+	for (i = 0; code == 0 && i < r->n_hosts; i++) {
+		code = db_prepare(r->hosts[i].db,
+		                  "SELECT process, key, value FROM attr ORDER BY process, key", e, &st);
+		if (code < 0)
+			break;
+		while (code == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW)
+			code = fn(arg, (unsigned)i, (uint32_t)sqlite3_column_int64(st, 0),
+			          db_text(st, 1), db_text(st, 2));
+		if (code == 0 && rc != SQLITE_DONE)
+			code = db_fail(r->hosts[i].db, rc, "reading table attr", e);
+		sqlite3_finalize(st);
+	}
+	return code;
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * store.c - the writer's life: open (and set a corrupt file aside), load what
+ * was left, close into one plain file.
+ */
+#include "base/file.h"
+#include "base/mem.h"
+#include "store/store_priv.h"
+#include "wire/rendezvous.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *const store_statements[SQL_N] = {
+	[SQL_BEGIN] = "BEGIN IMMEDIATE",
+	[SQL_COMMIT] = "COMMIT",
+	[SQL_ROLLBACK] = "ROLLBACK",
+	[SQL_PROCESS] = "INSERT OR REPLACE INTO process(id, seq, uid, pid, ppid, start_time, role,"
+	                " program, rank, local_rank, world_size, start_ns, end_ns, dropped, refused)"
+	                " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)",
+	[SQL_SERIES] = "INSERT INTO series(id, seq, process, name, labels, unit, help, kind, source)"
+	               " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+	[SQL_EVENT] = "INSERT INTO event(seq, process, time_ns, step, severity, kind, text, attrs)"
+	              " VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
+	[SQL_ATTR] = "INSERT OR REPLACE INTO attr(seq, process, key, value) VALUES(?1,?2,?3,?4)",
+	[SQL_TAIL] = "INSERT INTO tail(seq, blob) VALUES(?1,?2)",
+	[SQL_TAIL_READ] = "SELECT seq, blob FROM tail WHERE seq > ?1 ORDER BY seq",
+	[SQL_TAIL_DELETE] = "DELETE FROM tail WHERE seq <= ?1",
+	[SQL_LANE] = "INSERT OR REPLACE INTO lane(ring, lane, seq, pos, rec, stored, overwritten,"
+	             " broken, dropped) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+	[SQL_META] = "INSERT OR REPLACE INTO meta(key, value) VALUES('folded', ?1)",
+	[SQL_CHUNK] = "INSERT OR REPLACE INTO chunk(" CHUNKROW_COLUMNS ") VALUES(?1,?2,?3,?4,?5,?6,"
+	              "?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23)",
+	[SQL_CHUNK_LAST] = "SELECT " CHUNKROW_COLUMNS
+	                   " FROM chunk WHERE series = ?1 ORDER BY ordinal DESC LIMIT 1",
+	[SQL_DATA_NEW] = "INSERT INTO chunk_data(blob) VALUES(?1)",
+	[SQL_DATA_SET] = "UPDATE chunk_data SET blob = ?1 WHERE id = ?2",
+	[SQL_DATA_GET] = "SELECT blob FROM chunk_data WHERE id = ?1",
+};
+
+static int64_t store_clock(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int64_t store_mono_ns(void)
+{
+	return store_clock(CLOCK_MONOTONIC);
+}
+
+int64_t store_utc_ns(void)
+{
+	return store_clock(CLOCK_REALTIME);
+}
+
+int store_abort(struct store *s, int r)
+{
+	if (r == 0)
+		return 0;
+	if (!sqlite3_get_autocommit(s->db))
+		db_run(s->sql[SQL_ROLLBACK], "rolling back", NULL);
+	if (r == -EUCLEAN)
+		s->corrupt = true;
+	return r;
+}
+
+/* ---- the database of an open store --------------------------------------- */
+
+static void store_disconnect(struct store *s)
+{
+	size_t i;
+
+	checkpoint_stop(s);
+	for (i = 0; i < SQL_N; i++) {
+		sqlite3_finalize(s->sql[i]);
+		s->sql[i] = NULL;
+	}
+	if (s->db && s->corrupt)
+		sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	sqlite3_close_v2(s->db);
+	s->db = NULL;
+	define_done(&s->define);
+	commit_done(&s->commit);
+	s->seq = s->folded = s->tail_rows = s->tail_body = 0;
+}
+
+static int store_load_lanes(struct store *s, struct err *e)
+{
+	struct sink_position p;
+	sqlite3_stmt *st;
+	int rc, r;
+
+	r = db_prepare(s->db,
+	               "SELECT ring, lane, pos, rec, stored, overwritten, broken, dropped FROM lane",
+	               e, &st);
+	if (r < 0)
+		return r;
+	while (r == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+		if (sqlite3_column_bytes(st, 0) != 16) {
+			r = err_set(e, -EUCLEAN, "%s: table lane: a ring is not 16 bytes", s->path);
+			break;
+		}
+		memcpy(p.ring, sqlite3_column_blob(st, 0), 16);
+		p.lane = (uint32_t)sqlite3_column_int64(st, 1);
+		p.pos = (uint64_t)sqlite3_column_int64(st, 2);
+		p.rec = (uint64_t)sqlite3_column_int64(st, 3);
+		p.stored = (uint64_t)sqlite3_column_int64(st, 4);
+		p.overwritten = (uint64_t)sqlite3_column_int64(st, 5);
+		p.broken = (uint64_t)sqlite3_column_int64(st, 6);
+		p.dropped = (uint64_t)sqlite3_column_int64(st, 7);
+		r = commit_load_lane(s, &p, true, e);
+	}
+	if (r == 0 && rc != SQLITE_DONE)
+		r = db_fail(s->db, rc, "reading table lane", e);
+	sqlite3_finalize(st);
+	return r;
+}
+
+static int store_load_row(struct store *s, sqlite3_stmt *st, struct err *e)
+{
+	const struct blob_id id = {s->path, "tail", (uint64_t)sqlite3_column_int64(st, 0), 0};
+	struct sink_position p;
+	struct tail_block block;
+	struct tail_walk w;
+	struct blob blob;
+	int r;
+
+	r = blob_open(&s->codec, &id, sqlite3_column_blob(st, 1),
+	              (size_t)sqlite3_column_bytes(st, 1), e, &blob);
+	if (r == 0)
+		r = tail_begin(&w, &id, &blob, e);
+	while (r == 0 && (r = tail_position(&w, &p)) > 0)
+		r = commit_load_lane(s, &p, false, e);
+	while (r == 0 && (r = tail_block(&w, &block)) > 0)
+		r = block.series > s->define.n_series
+		            ? blob_bad(&id, e, 0, "a series that is not defined")
+		            : 0;
+	if (r < 0)
+		return r;
+	s->seq = id.a;
+	s->tail_rows++;
+	s->tail_body += blob.len;
+	return 0;
+}
+
+static int store_load_tail(struct store *s, struct err *e)
+{
+	sqlite3_stmt *st = s->sql[SQL_TAIL_READ];
+	int64_t folded = 0;
+	int rc, r;
+
+	r = db_int(s->db, "SELECT value FROM meta WHERE key = 'folded'", e, &folded);
+	if (r < 0 && r != -ENODATA)
+		return r;
+	s->seq = s->folded = (uint64_t)folded;
+	s->tail_since = store_mono_ns();
+	r = 0;
+	sqlite3_bind_int64(st, 1, folded);
+	while (r == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW)
+		r = store_load_row(s, st, e);
+	if (r == 0 && rc != SQLITE_DONE)
+		r = db_fail(s->db, rc, "reading table tail", e);
+	sqlite3_reset(st);
+	return r;
+}
+
+/* Open the database, make or migrate its tables, load what the writer needs:
+ * this reads the schema and the tables process, series, lane and tail. */
+static int store_connect(struct store *s, struct err *e)
+{
+	size_t i;
+	int r;
+
+	define_init(&s->define);
+	commit_init(&s->commit);
+	r = db_open_writer(s->path, s->wal, e, &s->db);
+	if (r == 0)
+		r = db_create(s->db, e);
+	for (i = 0; r == 0 && i < SQL_N; i++)
+		r = db_prepare(s->db, store_statements[i], e, &s->sql[i]);
+	if (r == 0)
+		r = define_load(s, e);
+	if (r == 0)
+		r = store_load_lanes(s, e);
+	if (r == 0)
+		r = store_load_tail(s, e);
+	if (r == 0 && s->wal)
+		r = checkpoint_start(s, e);
+	if (r < 0) {
+		s->corrupt = r == -EUCLEAN;
+		store_disconnect(s);
+		s->corrupt = false;
+	}
+	return r;
+}
+
+/* ---- files ------------------------------------------------------------------ */
+
+static char *store_host_file(const char *host)
+{
+	char *name = xasprintf("%.200s.db", host && *host ? host : "host"), *p;
+
+	for (p = name; *p; p++)
+		if (*p == '/' || (unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '_';
+	if (*name == '.')
+		*name = '_';
+	return name;
+}
+
+/* One writer a file: an OFD lock on HOST.db.lock, gone with the process. The
+ * file may have been unlinked by the last writer between open and lock. */
+static int store_lock(struct store *s, struct err *e)
+{
+	struct stat mine, there;
+	int fd;
+
+	for (;;) {
+		fd = rendezvous_lock(AT_FDCWD, s->lock_path);
+		if (fd == -EAGAIN)
+			return err_set(e, -EBUSY, "%s is being written by another process", s->path);
+		if (fd < 0)
+			return err_errno(e, fd,
+			                 "cannot lock %s; if its file system has no locks, store "
+			                 "elsewhere ($LAPSE_DIR)",
+			                 s->lock_path);
+		if (fstat(fd, &mine) == 0 && stat(s->lock_path, &there) == 0 &&
+		    mine.st_ino == there.st_ino && mine.st_dev == there.st_dev)
+			break;
+		close(fd);
+	}
+	s->lock_fd = fd;
+	return 0;
+}
+
+static void store_unlock(struct store *s)
+{
+	struct stat mine, there;
+
+	if (s->lock_fd < 0)
+		return;
+	if (fstat(s->lock_fd, &mine) == 0 && stat(s->lock_path, &there) == 0 &&
+	    mine.st_ino == there.st_ino && mine.st_dev == there.st_dev)
+		unlink(s->lock_path);
+	close(s->lock_fd);
+	s->lock_fd = -1;
+}
+
+/* Found by a writer that cannot set the file aside while it has it open. */
+static char *store_bad_mark(const struct store *s)
+{
+	return xasprintf("%s.bad", s->path);
+}
+
+static int store_set_aside(struct store *s, struct err *e)
+{
+	static const char *const parts[] = {"", "-wal", "-journal"};
+	long long at = store_utc_ns() / 1000000000;
+	char *from, *to, *mark;
+	struct stat st;
+	size_t i;
+	int r = 0;
+
+	for (;; at++) {
+		to = xasprintf("%s.corrupt-%lld", s->path, at);
+		r = lstat(to, &st);
+		free(to);
+		if (r < 0)
+			break;
+	}
+	for (r = 0, i = 0; r == 0 && i < ARRAY_LEN(parts); i++) {
+		from = xasprintf("%s%s", s->path, parts[i]);
+		to = xasprintf("%s.corrupt-%lld%s", s->path, at, parts[i]);
+		if (rename(from, to) < 0 && errno != ENOENT)
+			r = err_errno(e, -errno, "cannot set %s aside", from);
+		free(from);
+		free(to);
+	}
+	from = xasprintf("%s-shm", s->path);
+	unlink(from);
+	free(from);
+	mark = store_bad_mark(s);
+	if (r == 0)
+		unlink(mark);
+	free(mark);
+	return r;
+}
+
+/* Begin anew after setting the file aside, and say so in the new one. */
+static int store_replace(struct store *s, const struct err *why, struct err *e)
+{
+	char *text;
+	int r = store_set_aside(s, e);
+
+	if (r == 0)
+		r = store_connect(s, e);
+	if (r < 0)
+		return r;
+	text = xasprintf("the database was corrupt and has been set aside (%.400s); what it holds "
+	                 "is not shown here",
+	                 why->text);
+	r = commit_event(s, 0, 2, "store-corrupt", text);
+	free(text);
+	if (r == 0)
+		r = s->sink.ops->commit(&s->sink);
+	if (r < 0) {
+		err_set(e, r, "%s", s->err.text);
+		store_disconnect(s);
+	}
+	return r;
+}
+
+static int store_open_files(struct store *s, struct err *e)
+{
+	struct err why = {0};
+	char *mark = store_bad_mark(s);
+	struct stat st;
+	int r;
+
+	if (lstat(mark, &st) == 0)
+		r = err_set(&why, -EUCLEAN, "found while it was written");
+	else
+		r = store_connect(s, &why);
+	free(mark);
+	if (r == -EUCLEAN)
+		r = store_replace(s, &why, e);
+	else if (r < 0)
+		err_set(e, r, "%s", why.text);
+	if (r < 0)
+		return r;
+	if (stat(s->path, &st) < 0)
+		return err_errno(e, -errno, "cannot look at %s", s->path);
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
+	return 0;
+}
+
+static void store_free(struct store *s)
+{
+	store_disconnect(s);
+	store_unlock(s);
+	blob_codec_done(&s->codec);
+	free(s->dir);
+	free(s->path);
+	free(s->lock_path);
+	free(s);
+}
+
+int store_open(const struct store_options *o, struct err *e, struct store **ret)
+{
+	struct store *s;
+	char *name, *dir;
+	int r;
+
+	r = file_mkdirs(o->dir, 0700);
+	if (r < 0)
+		return err_errno(e, r, "cannot make the folder %s", o->dir);
+	dir = realpath(o->dir, NULL);
+	if (!dir)
+		return err_errno(e, -errno, "cannot find the folder %s", o->dir);
+	s = xcalloc(1, sizeof(*s));
+	s->sink.ops = &commit_ops;
+	s->lock_fd = -1;
+	s->dir = dir;
+	name = store_host_file(o->host);
+	s->path = xasprintf("%s/%s", dir, name);
+	s->lock_path = xasprintf("%s.lock", s->path);
+	s->wal = !o->no_wal && fstype_is_wal_safe(dir);
+	free(name);
+	blob_codec_init(&s->codec);
+	r = store_lock(s, e);
+	if (r == 0)
+		r = store_open_files(s, e);
+	if (r < 0) {
+		store_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+/* ---- the open store ------------------------------------------------------------ */
+
+struct sink *store_sink(struct store *s)
+{
+	return &s->sink;
+}
+
+const struct err *store_error(const struct store *s)
+{
+	return &s->err;
+}
+
+bool store_is_alive(const struct store *s)
+{
+	struct stat st;
+
+	return stat(s->path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino;
+}
+
+void store_stats(struct store *s, struct store_stats *out)
+{
+	char *wal = xasprintf("%s-wal", s->path);
+	struct stat st;
+
+	*out = s->stats;
+	out->file_bytes = stat(s->path, &st) == 0 ? (uint64_t)st.st_size : 0;
+	if (stat(wal, &st) == 0)
+		out->file_bytes += (uint64_t)st.st_size;
+	free(wal);
+}
+
+/* One plain file. A reader that has it open may keep us from leaving WAL mode:
+ * then the log stays, empty. */
+static int store_make_plain(struct store *s, struct err *e)
+{
+	int r = db_exec(s->db, "PRAGMA incremental_vacuum", e);
+
+	if (r == 0 && s->wal)
+		r = db_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", e);
+	if (r == 0 && s->wal && db_exec(s->db, "PRAGMA journal_mode=DELETE", NULL) < 0)
+		return 0;
+	return r;
+}
+
+static int store_finish(struct store *s, struct err *e)
+{
+	char *mark;
+	int fd, r;
+
+	if (!store_is_alive(s))
+		return err_set(e, -ESTALE, "%s was deleted or replaced while it was written", s->path);
+	r = s->corrupt ? err_set(e, -EUCLEAN, "%s is corrupt; it will be set aside", s->path)
+	               : store_fold(s, true, e);
+	checkpoint_stop(s);
+	if (r == 0)
+		r = store_abort(s, store_make_plain(s, e));
+	if (s->corrupt) {
+		mark = store_bad_mark(s);
+		fd = open(mark, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd >= 0)
+			close(fd);
+		free(mark);
+	}
+	return r;
+}
+
+int store_close(struct store *s, struct err *e)
+{
+	int r;
+
+	if (!s)
+		return 0;
+	r = store_finish(s, e);
+	store_free(s);
+	return r;
+}

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the end-to-end tests. Each test gets a runs folder, a rendezvous
+folder on tmpfs and so an agent of its own, and both are gone afterwards.
+
+    def test_x(lapse):
+        done = lapse("run", "--", "true")
+        assert done.returncode == 0
+
+The program is $LAPSE_BUILD/lapse, else build/lapse. Mark a test `kill` to run it
+in the tier of kill tests; every test ends after 60 s unless marked otherwise.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("LAPSE_BUILD") or ROOT / "build")
+TIMEOUT = 60  # seconds for a test
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "kill: kills, full disks, hostile rings; a tier of its own")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT))
+
+
+class Lapse:
+    """The program with an environment, runs folder and rendezvous of its own.
+
+    Call it to run a command to its end (a CompletedProcess with text streams);
+    start() for a Popen. `env` may be changed; `runs` and `rendezvous` are paths."""
+
+    def __init__(self, program, folder, rendezvous):
+        self.program, self.folder, self.rendezvous = str(program), folder, rendezvous
+        self.runs = folder / "runs"
+        self.env = {k: v for k, v in os.environ.items()
+                    if not k.startswith(("LAPSE_", "SLURM_", "OMPI_", "PMI_"))
+                    and k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
+        self.env.update(LAPSE_DIR=str(self.runs), LAPSE_RENDEZVOUS=str(rendezvous),
+                        NO_COLOR="1", TZ="UTC", LC_ALL="C.UTF-8")
+
+    def _options(self, options):
+        options.setdefault("env", self.env)
+        options.setdefault("cwd", self.folder)
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        options.setdefault("text", True)
+        return options
+
+    def __call__(self, *arguments, check=False, timeout=50, **options):
+        if "input" not in options:
+            options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run([self.program, *map(str, arguments)], check=check, timeout=timeout,
+                              **self._options(options))
+
+    def start(self, *arguments, **options):
+        options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.Popen([self.program, *map(str, arguments)], **self._options(options))
+
+    def json(self, *arguments):
+        """What a command prints with --json; the command must succeed."""
+        done = self(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def agent_pid(self):
+        """pid of the running agent, or None."""
+        try:
+            pid = int((self.rendezvous / "agent.lock").read_text().split()[0])
+            os.kill(pid, 0)
+        except (OSError, ValueError, IndexError):
+            return None
+        return pid
+
+    def run_ids(self):
+        """Ids of the runs in the runs folder, oldest first."""
+        if not self.runs.is_dir():
+            return []
+        return sorted(p.name for p in self.runs.iterdir() if p.is_dir())
+
+    def settled(self, timeout=20):
+        """Wait until the agent has stored the end of every run."""
+        return wait_for(lambda: not any((self.rendezvous / "runs").glob("*.run")), timeout)
+
+    def end_agent(self):
+        pid = self.agent_pid()
+        if pid is None:
+            return
+        os.kill(pid, signal.SIGTERM)
+        if not wait_for(lambda: self.agent_pid() is None, 5):
+            os.kill(pid, signal.SIGKILL)
+
+
+def wait_for(question, timeout=10):
+    """Ask until the answer is true; the answer, or what was last said."""
+    end = time.monotonic() + timeout
+    while True:
+        answer = question()
+        if answer or time.monotonic() > end:
+            return answer
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def lapse(tmp_path):
+    program = BUILD / "lapse"
+    if not program.exists():
+        pytest.fail(f"{program} has not been built; run make")
+    shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    rendezvous = Path(tempfile.mkdtemp(prefix="lapse-e2e-", dir=shared))
+    one = Lapse(program, tmp_path, rendezvous)
+    yield one
+    one.end_agent()
+    shutil.rmtree(rendezvous, ignore_errors=True)
+    shutil.rmtree(tmp_path, ignore_errors=True)
+
+
+@pytest.fixture
+def charlm():
+    """Path of the example trainer."""
+    program = BUILD / "examples" / "charlm" / "charlm"
+    if not program.exists():
+        pytest.fail(f"{program} has not been built; run make")
+    return program
+
+
+@pytest.fixture(name="wait_for")
+def wait_for_fixture():
+    return wait_for
