@@ -141,7 +141,8 @@ static void timeline_find(struct timeline *t, uint64_t ticks)
 	a = &t->a[i];
 	b = i + 1 < t->len && !t->a[i + 1].epoch ? a + 1 : NULL;
 	t->lo = i == 0 ? 0 : a->ticks;
-	t->hi = b ? b->ticks : UINT64_MAX;
+	/* The next epoch's ticks end it too, unless its counter began again. */
+	t->hi = i + 1 < t->len && a[1].ticks > a->ticks ? a[1].ticks : UINT64_MAX;
 	t->base_ns = a->boot_ns;
 	t->rate = b ? (double)(b->boot_ns - a->boot_ns) / (double)(b->ticks - a->ticks)
 	            : t->ns_per_tick;

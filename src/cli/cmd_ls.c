@@ -160,7 +160,7 @@ static void ls_table_row(struct table *t, const struct ls_row *row)
 	table_cell(t, TERM_PLAIN, fmt_bytes(text, (double)row->bytes));
 }
 
-static void ls_print_table(char **runs, size_t n, size_t shown, const char *root)
+static int ls_print_table(char **runs, size_t n, size_t shown, const char *root)
 {
 	static const struct table_column columns[] = {
 		{"RUN", 0},
@@ -176,6 +176,7 @@ static void ls_print_table(char **runs, size_t n, size_t shown, const char *root
 	struct ls_row row;
 	struct term term;
 	struct buf notes;
+	int status;
 	size_t i;
 
 	buf_init(&notes, 1u << 20);
@@ -192,11 +193,12 @@ static void ls_print_table(char **runs, size_t n, size_t shown, const char *root
 	}
 	table_print(t, &term, stdout, 0);
 	table_free(t);
-	fflush(stdout);
+	status = view_flush();
 	fputs(buf_str(&notes), stderr);
 	buf_done(&notes);
 	if (shown < n)
 		fprintf(stderr, "%zu of %zu runs; --limit 0 shows all\n", shown, n);
+	return status;
 }
 
 static int ls_print_json(char **runs, size_t n, size_t shown, const char *root)
@@ -255,7 +257,7 @@ int cmd_ls(int argc, char **argv)
 	else if (n == 0)
 		fprintf(stderr, "No runs in %s. Record one: lapse run -- COMMAND\n", root);
 	else
-		ls_print_table(runs, n, shown, root);
+		status = ls_print_table(runs, n, shown, root);
 	if (runs)
 		store_runs_free(runs);
 	return status;

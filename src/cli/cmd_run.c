@@ -34,38 +34,40 @@ static struct run_options {
 	int64_t stall_after_ns;
 } run_opt = {.stall_after_ns = -1};
 
+/* clang-format off */
+static const struct opt run_rows[] = {
+	{.name = "dir", .type = OPT_STR, .value = "DIR", .to = &run_opt.dir,
+	 .help = "folder of all runs (default: $LAPSE_DIR, else ./lapse-runs)"},
+	{.name = "name", .type = OPT_STR, .value = "NAME", .to = &run_opt.name,
+	 .help = "name of the run (default: the program or Python script)"},
+	{.name = "project", .type = OPT_STR, .value = "PROJECT", .to = &run_opt.project,
+	 .help = "project that the run belongs to"},
+	{.name = "tags", .type = OPT_STR, .value = "TAG,TAG", .to = &run_opt.tags,
+	 .help = "words to find the run by, comma-separated"},
+	{.name = "notes", .type = OPT_STR, .value = "TEXT", .to = &run_opt.notes,
+	 .help = "what you want to remember of this run"},
+	{.name = "quiet", .letter = 'q', .type = OPT_FLAG, .to = &run_opt.quiet,
+	 .help = "write nothing, also where stderr is a terminal"},
+	{.name = "tee-stderr", .type = OPT_FLAG, .to = &run_opt.tee_stderr,
+	 .help = "keep the last 64 KiB of the command's stderr"},
+	{.name = "stall-after", .type = OPT_DURATION, .value = "TIME",
+	 .to = &run_opt.stall_after_ns,
+	 .help = "hung after TIME without progress; 0: never (default: learned from the run)"},
+	{.name = "no-agent", .type = OPT_FLAG, .to = &run_opt.no_agent,
+	 .help = "start no agent: records wait in shared memory (lapse recover)"},
+	{.name = NULL},
+};
+/* clang-format on */
+
 const struct opt *cmd_run_options(void)
 {
-	static const struct opt rows[] = {
-	        {.name = "dir", .type = OPT_STR, .value = "DIR", .to = &run_opt.dir,
-	         .help = "folder of all runs (default: $LAPSE_DIR, else ./lapse-runs)"},
-	        {.name = "name", .type = OPT_STR, .value = "NAME", .to = &run_opt.name,
-	         .help = "name of the run (default: the program or Python script)"},
-	        {.name = "project", .type = OPT_STR, .value = "PROJECT", .to = &run_opt.project,
-	         .help = "project that the run belongs to"},
-	        {.name = "tags", .type = OPT_STR, .value = "TAG,TAG", .to = &run_opt.tags,
-	         .help = "words to find the run by, comma-separated"},
-	        {.name = "notes", .type = OPT_STR, .value = "TEXT", .to = &run_opt.notes,
-	         .help = "what you want to remember of this run"},
-	        {.name = "quiet", .letter = 'q', .type = OPT_FLAG, .to = &run_opt.quiet,
-	         .help = "write nothing, also where stderr is a terminal"},
-	        {.name = "tee-stderr", .type = OPT_FLAG, .to = &run_opt.tee_stderr,
-	         .help = "keep the last 64 KiB of the command's stderr"},
-	        {.name = "stall-after", .type = OPT_DURATION, .value = "TIME",
-	         .to = &run_opt.stall_after_ns,
-	         .help = "call the run hung after TIME without progress; 0: never (default: learn)"},
-	        {.name = "no-agent", .type = OPT_FLAG, .to = &run_opt.no_agent,
-	         .help = "start no agent: records wait in shared memory (lapse recover)"},
-	        {.name = NULL},
-	};
-
-	return rows;
+	return run_rows;
 }
 
 /* ---- messages ----------------------------------------------------------- */
 
 static void run_say(const struct launch *l, const char *fmt, ...)
-        __attribute__((format(printf, 2, 3)));
+	__attribute__((format(printf, 2, 3)));
 
 static void run_say(const struct launch *l, const char *fmt, ...)
 {
@@ -104,9 +106,9 @@ static void run_say_start(struct launch *l, const struct run_start *r, const str
 	err = launch_agent_check(&l->agent);
 	if (err < 0 && !l->agent.off && !rendezvous_is_locked(l->files.rendezvous, "agent.lock"))
 		run_say(l,
-		        "no agent can be started (%s: %s): records wait in shared memory, "
-		        "`lapse recover` stores them",
-		        l->agent.program, strerror(-err));
+			"no agent can be started (%s: %s): records wait in shared memory, "
+			"`lapse recover` stores them",
+			l->agent.program, strerror(-err));
 }
 
 /* ---- what the run file says --------------------------------------------- */
@@ -254,7 +256,7 @@ static void run_say_exec_error(const struct launch *l, const char *program)
 
 	/* Like a shell, on any kind of stderr: there is no command to own it. */
 	fprintf(stderr, "lapse: %s: %s\n", program,
-	        search ? "command not found" : strerror(l->exec_error));
+		search ? "command not found" : strerror(l->exec_error));
 }
 
 int cmd_run(int argc, char **argv)
@@ -275,7 +277,7 @@ int cmd_run(int argc, char **argv)
 	err = launch_child_fork(&l.child, argv, l.tee.child_end, start.id, l.files.rendezvous_dir);
 	if (err < 0) {
 		fprintf(stderr, "lapse: cannot make a process for %s: %s\n", argv[0],
-		        strerror(-err));
+			strerror(-err));
 		launch_signal_done(&l.signal);
 		if (l.recorded)
 			rmdir(l.files.dir);

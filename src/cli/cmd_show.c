@@ -60,6 +60,12 @@ static void show_head(const char *text, const struct show *s)
 	putchar('\n');
 }
 
+static void show_note(const struct show *s, const char *text)
+{
+	term_put(&s->term, stdout, TERM_DIM, text);
+	putchar('\n');
+}
+
 /* A line of the head; nothing if the text is empty. */
 static void show_fact(struct table *t, const char *label, const char *text)
 {
@@ -83,7 +89,7 @@ static void show_usage(struct table *t, const struct store_run *run)
 
 static void show_run(const struct show *s)
 {
-	static const struct table_column columns[] = {{"", 0}, {"", TABLE_ELIDE}};
+	static const struct table_column columns[] = {{"", 0}, {"", TABLE_CUT}};
 	const struct store_run *run = &s->v.run;
 	struct table *t = table_new(columns, ARRAY_LEN(columns));
 	double duration = view_duration_s(run);
@@ -197,8 +203,7 @@ static void show_series_table(const struct show *s)
 	if (table_rows(t) == 0 && show_series)
 		printf("  none of %zu matches\n", s->v.n_series);
 	else
-		term_put(&s->term, stdout, TERM_DIM,
-			 "  LAST is the sum of a counter, the last mean of a histogram.\n");
+		show_note(s, "  LAST is the sum of a counter, the last mean of a histogram.");
 	table_free(t);
 }
 
@@ -223,8 +228,7 @@ static int show_attr_row(void *arg, unsigned host, uint32_t process, const char 
 
 static void show_attrs(struct show *s)
 {
-	static const struct table_column columns[] = {
-		{"", 0}, {"", TABLE_ELIDE}, {"", TABLE_ELIDE}};
+	static const struct table_column columns[] = {{"", 0}, {"", TABLE_ELIDE}, {"", TABLE_CUT}};
 	struct table *t = table_new(columns, ARRAY_LEN(columns));
 	struct show_attr a = {.v = &s->v, .t = t};
 	struct err e = {0};

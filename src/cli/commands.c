@@ -74,19 +74,23 @@ const struct command commands[] = {
 	},
 	{
 		.name = "recover",
-		.args = "[OPTIONS] [PATH...]",
+		.args = "[OPTIONS]",
 		.summary = "turn what a dead program left in memory into a stored run",
-		.about = "",
-		.examples = "  lapse recover",
+		.about = "Does once what an agent does all the time, for programs that recorded "
+			 "while "
+			 "none was\nrunning. While one is running there is nothing to recover.",
+		.examples = "  lapse recover && lapse ls",
 		.options = cmd_recover_options,
 		.run = cmd_recover,
 	},
 	{
 		.name = "agent",
 		.args = "[OPTIONS]",
-		.summary = "run the agent in the foreground (lapse run starts it by itself)",
-		.about = "",
-		.examples = "  lapse agent",
+		.summary = "run the agent (lapse run starts it by itself)",
+		.about = "Drains the rings of this user's programs, samples the machine, stores "
+			 "both. "
+			 "One\nagent serves all runs of a user on a machine.",
+		.examples = "  lapse agent --foreground --verbose",
 		.options = cmd_agent_options,
 		.run = cmd_agent,
 	},

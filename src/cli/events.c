@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "cli/attrs.h"
 
-#define EVENTS_ATTRS_MAX 200 /* longer attributes are only counted in tables */
+#define EVENTS_ATTRS_MAX 200 /* longer attributes are not shown in tables */
 
 const char *events_severity(int severity)
 {
@@ -22,9 +22,10 @@ const char *events_severity(int severity)
 static int events_add(void *arg, const struct store_event *e)
 {
 	struct events *ev = arg;
+	int severity = e->severity < 0 ? 0 : e->severity > 3 ? 3 : e->severity;
 	struct event_row *row;
 
-	ev->by_severity[e->severity < 0 ? 0 : e->severity > 3 ? 3 : e->severity]++;
+	ev->by_severity[severity]++;
 	if (e->severity < ev->min_severity ||
 	    (ev->only_kind && strcmp(ev->only_kind, e->kind) != 0))
 		return 0;
@@ -36,7 +37,7 @@ static int events_add(void *arg, const struct store_event *e)
 				  .process = e->process,
 				  .time_ns = e->time_ns,
 				  .step = e->step,
-				  .severity = e->severity,
+				  .severity = severity,
 				  .kind = xstrdup(e->kind),
 				  .text = xstrdup(e->text ? e->text : ""),
 				  .attrs = xstrdup(e->attrs ? e->attrs : "")};
@@ -74,36 +75,44 @@ const struct event_row *events_row(const struct events *ev, size_t i)
 	return &ev->rows[(first + i) % ev->keep];
 }
 
+/* Is any of them on another day than the run's start, which is shown above? */
+static bool events_need_days(const struct events *ev, const struct view *v, size_t day)
+{
+	char start[FMT_MAX], text[FMT_MAX];
+	size_t i;
+
+	fmt_local(start, v->run.start_ns);
+	for (i = 0; i < events_count(ev); i++)
+		if (memcmp(start, fmt_local(text, events_row(ev, i)->time_ns), day) != 0)
+			return true;
+	return false;
+}
+
 void events_print(const struct events *ev, const struct view *v, const struct term *term, FILE *to,
 		  int indent)
 {
 	static const struct table_column columns[] = {
-		{"TIME", 0}, {"PROCESS", 0},        {"STEP", TABLE_RIGHT},
-		{"KIND", 0}, {"TEXT", TABLE_ELIDE},
+		{"TIME", 0}, {"PROCESS", 0},      {"STEP", TABLE_RIGHT},
+		{"KIND", 0}, {"TEXT", TABLE_CUT},
 	};
 	static const enum term_style styles[] = {TERM_DIM, TERM_PLAIN, TERM_YELLOW, TERM_RED};
 	struct table *t = table_new(columns, ARRAY_LEN(columns));
+	const size_t day = strlen("2026-11-28 ");
+	bool days = events_need_days(ev, v, day);
 	char text[FMT_MAX], process[256];
 	size_t i;
 
 	for (i = 0; i < events_count(ev); i++) {
 		const struct event_row *row = events_row(ev, i);
-		enum term_style style = styles[row->severity < 0   ? 0
-					       : row->severity > 3 ? 3
-								   : row->severity];
 
-		/* The day is in the head of what is printed above; here room is dear. */
-		table_cell(t, TERM_PLAIN, fmt_local(text, row->time_ns) + strlen("2026-11-28 "));
+		table_cell(t, TERM_PLAIN, fmt_local(text, row->time_ns) + (days ? 0 : day));
 		table_cell(t, TERM_PLAIN,
 			   view_process_text(process, sizeof(process), v, row->host, row->process));
 		table_cell(t, TERM_PLAIN, view_step(text, row->step));
-		table_cell(t, style, row->kind);
-		if (strlen(row->attrs) > EVENTS_ATTRS_MAX)
-			table_cellf(t, TERM_PLAIN, "%s  (%zu bytes of attributes)", row->text,
-				    strlen(row->attrs));
-		else
-			table_cellf(t, TERM_PLAIN, "%s%s%s", row->text,
-				    row->text[0] && row->attrs[0] ? "  " : "", row->attrs);
+		table_cell(t, styles[row->severity], row->kind);
+		table_cellf(t, TERM_PLAIN, "%s%s%s", row->text,
+			    row->text[0] && row->attrs[0] ? "  " : "",
+			    strlen(row->attrs) > EVENTS_ATTRS_MAX ? "{..}" : row->attrs);
 	}
 	table_print(t, term, to, indent);
 	table_free(t);

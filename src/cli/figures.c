@@ -430,9 +430,10 @@ static void figures_read_times(struct figures *f)
 			start = f->ranks[i].start_ns;
 		if (f->ranks[i].end_ns > end)
 			end = f->ranks[i].end_ns;
-		f->active_s += f->ranks[i].step.total_s / (double)f->n_ranks;
+		f->active_s += f->ranks[i].step.total_s;
 	}
 	f->overall_s = f->n_ranks ? (double)(end - start) / 1e9 : 0;
+	f->active_s /= f->n_ranks ? (double)f->n_ranks : 1;
 	figures_rate(f, &f->samples, false);
 	figures_rate(f, &f->tokens, true);
 	for (i = 0; i < f->v->n_processes; i++) {

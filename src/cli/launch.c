@@ -56,10 +56,10 @@ static void launch_exec_known(struct launch *l)
 static void launch_poll(struct launch *l, const struct launch_tick *t)
 {
 	struct pollfd p[4] = {
-	        {.fd = l->signal.fd, .events = POLLIN},
-	        {.fd = l->child.exec_fd, .events = POLLIN},
-	        {.fd = l->recorded ? l->oom.kmsg : -1, .events = POLLIN},
-	        {.fd = -1},
+		{.fd = l->signal.fd, .events = POLLIN},
+		{.fd = l->child.exec_fd, .events = POLLIN},
+		{.fd = l->recorded ? l->oom.kmsg : -1, .events = POLLIN},
+		{.fd = -1},
 	};
 
 	p[3].fd = launch_tee_poll(&l->tee, &p[3].events);
@@ -129,7 +129,7 @@ void launch_outcome(struct launch *l, struct run_outcome *out)
 		out->kind = out->signal ? RUN_SIGNALED : RUN_EXITED;
 	if (l->exec_error)
 		snprintf(out->evidence, sizeof(out->evidence), "not executed: %s",
-		         strerror(l->exec_error));
+			 strerror(l->exec_error));
 	out->user_s = launch_seconds(l->usage.ru_utime);
 	out->system_s = launch_seconds(l->usage.ru_stime);
 	out->max_rss = (int64_t)l->usage.ru_maxrss * 1024;

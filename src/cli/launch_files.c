@@ -20,8 +20,8 @@
 #include "store/store.h"
 #include "wire/rendezvous.h"
 
-#define FILES_RESERVE 4096     /* bytes: an outcome without stderr fits */
-#define FILES_STALE_S 3600     /* age of a file that its writer left half-done */
+#define FILES_RESERVE 4096 /* bytes: an outcome without stderr fits */
+#define FILES_STALE_S 3600 /* age of a file that its writer left half-done */
 #define FILES_ID_TRIES 20
 #define FILES_NAME_MAX (RUN_ID_MAX + 32)
 
@@ -59,7 +59,8 @@ static int files_make_folder(struct launch_files *f, const char *root, int64_t s
 
 	for (i = 0; !err && i < FILES_ID_TRIES; i++) {
 		if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-			random = (uint32_t)getpid() * 2654435761u + (uint32_t)start_ns + (uint32_t)i;
+			random =
+				(uint32_t)getpid() * 2654435761u + (uint32_t)start_ns + (uint32_t)i;
 		launch_files_id(start_ns, random, f->id);
 		if (snprintf(f->dir, sizeof(f->dir), "%s/%s", root, f->id) >= (int)sizeof(f->dir))
 			return -ENAMETOOLONG;
@@ -86,7 +87,7 @@ static int files_fallback_root(char *out, size_t cap)
 }
 
 static int files_folder(struct launch_files *f, const char *root_option, int64_t start_ns,
-                        struct err *e)
+			struct err *e)
 {
 	char root[sizeof(f->wanted)];
 	int err, first;
@@ -175,7 +176,7 @@ static int files_reserve(struct launch_files *f, struct err *e)
 /* ---- a run's course ----------------------------------------------------- */
 
 int launch_files_open(struct launch_files *f, const char *root_option, int64_t start_ns,
-                      struct err *e)
+		      struct err *e)
 {
 	int err = files_meet(f, e);
 

@@ -15,13 +15,13 @@
 
 struct launch_files {
 	char id[RUN_ID_MAX + 1];
-	char dir[4096];           /* the run's folder, absolute */
-	bool fell_back;           /* dir is not where the user wanted it */
-	char wanted[4096];        /* then: where that was */
-	int rendezvous;           /* descriptor; -1 */
+	char dir[4096]; /* the run's folder, absolute */
+	bool fell_back; /* dir is not where the user wanted it */
+	char wanted[4096]; /* then: where that was */
+	int rendezvous; /* descriptor; -1 */
 	char rendezvous_dir[4096]; /* absolute */
-	int lock;                 /* the run file, locked; -1 */
-	int reserve;              /* the page kept for the outcome; -1 */
+	int lock; /* the run file, locked; -1 */
+	int reserve; /* the page kept for the outcome; -1 */
 };
 
 /* Set all to nothing, so that _done() works. */
@@ -31,7 +31,7 @@ void launch_files_init(struct launch_files *f);
  * where $LAPSE_DIR and the defaults say (NULL). 0 or -errno and why in *e;
  * nothing is left then. */
 int launch_files_open(struct launch_files *f, const char *root_option, int64_t start_ns,
-                      struct err *e);
+		      struct err *e);
 
 /* Write the run file. On an error the folder is removed again. */
 int launch_files_begin(struct launch_files *f, const struct run_start *r, struct err *e);

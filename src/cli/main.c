@@ -5,7 +5,6 @@
  */
 #include "cli/cmd.h"
 
-#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 
 #include "base/mem.h"
 #include "cli/near.h"
+#include "cli/view.h"
 
 static void main_usage(FILE *to)
 {
@@ -106,14 +106,5 @@ int main(int argc, char **argv)
 	if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
 		setlocale(LC_CTYPE, "C.UTF-8");
 	status = main_dispatch(argc, argv);
-	if (status != 0)
-		return status;
-	errno = 0;
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		if (errno != EPIPE)
-			fprintf(stderr, "lapse: cannot write to standard output: %s\n",
-				strerror(errno ? errno : EIO));
-		return 1;
-	}
-	return 0;
+	return status ? status : view_flush();
 }

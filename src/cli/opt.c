@@ -5,6 +5,7 @@
  */
 #include "cli/opt.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -333,8 +334,8 @@ void opt_help(const struct command *c)
 	const struct opt *o;
 	size_t width = 0, n;
 
-	printf("usage: lapse %s %s\n\n", c->name, c->args);
-	opt_wrap(c->summary, 0, 0);
+	printf("usage: lapse %s %s\n\n%c%s.\n", c->name, c->args, toupper(c->summary[0]),
+	       c->summary + 1);
 	if (c->about[0] != '\0')
 		printf("\n%s\n", c->about);
 	for (o = c->options(); o->name; o++) {

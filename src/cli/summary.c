@@ -278,7 +278,7 @@ static void summary_phases(const struct figures *f, const struct term *term, FIL
 
 void summary_print(const struct figures *f, const struct term *term, FILE *to, size_t max_phases)
 {
-	static const struct table_column columns[] = {{"", 0}, {"", TABLE_ELIDE}};
+	static const struct table_column columns[] = {{"", 0}, {"", TABLE_CUT}};
 	struct summary s = {.f = f, .head = table_new(columns, ARRAY_LEN(columns))};
 	size_t i;
 

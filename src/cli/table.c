@@ -184,7 +184,8 @@ static int table_shrink(const struct table *t, int *widths, int sum, int room)
 	while (sum > room) {
 		widest = t->n_columns;
 		for (col = 0; col < t->n_columns; col++)
-			if (t->columns[col].flags & TABLE_ELIDE && widths[col] > TABLE_ELIDED_MIN &&
+			if (t->columns[col].flags & (TABLE_ELIDE | TABLE_CUT) &&
+			    widths[col] > TABLE_ELIDED_MIN &&
 			    (widest == t->n_columns || widths[col] > widths[widest]))
 				widest = col;
 		if (widest == t->n_columns)
@@ -215,13 +216,14 @@ static void table_fit(const struct table *t, int *widths, int sum, int room)
 	table_shrink(t, widths, sum, room);
 }
 
-/* Print at most `width` columns of text, ".." in its middle if it is longer:
- * the end of a metric's name tells as much as its beginning. */
+/* Print at most `width` columns of text, ".." in its middle or at its end if it
+ * is longer: the end of a metric's name tells as much as its beginning. */
 static int table_put_elided(const struct term *term, FILE *to, const struct table_text *c,
-			    int width)
+			    int width, bool cut)
 {
 	size_t len = strlen(c->text), head = 0, tail, n;
-	int head_width = 0, tail_width = c->width, w, head_room = (width - 2 + 1) / 2;
+	int head_width = 0, tail_width = c->width, w,
+	    head_room = cut ? width - 2 : (width - 2 + 1) / 2;
 	char *text;
 
 	if (c->width <= width) {
@@ -264,7 +266,8 @@ static void table_line(const struct table *t, const struct term *term, FILE *to,
 		if (c->text[0] != '\0') {
 			fprintf(to, "%*s", pending, "");
 			pending = 0;
-			used = table_put_elided(term, to, c, widths[col]);
+			used = table_put_elided(term, to, c, widths[col],
+						t->columns[col].flags & TABLE_CUT);
 		}
 		pending += (right ? 0 : widths[col] - used) + TABLE_GAP;
 	}

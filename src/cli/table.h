@@ -34,8 +34,9 @@ char *term_clean(const char *text);
 
 enum table_flags {
 	TABLE_RIGHT = 1, /* numbers: aligned right */
-	TABLE_ELIDE = 2, /* may be shortened on a terminal, ".." in its middle */
-	TABLE_DROP = 4 /* left out whole on a terminal where the table does not fit */
+	TABLE_ELIDE = 2, /* names: may be shortened on a terminal, ".." in the middle */
+	TABLE_CUT = 4, /* sentences: may be shortened on a terminal, ".." at the end */
+	TABLE_DROP = 8 /* left out whole on a terminal where the table does not fit */
 };
 
 struct table_column {

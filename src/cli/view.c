@@ -375,3 +375,14 @@ const char *view_step(char out[FMT_MAX], int64_t step)
 	snprintf(out, FMT_MAX, "%lld", (long long)step);
 	return out;
 }
+
+int view_flush(void)
+{
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	if (errno != EPIPE)
+		fprintf(stderr, "lapse: cannot write to standard output: %s\n",
+			strerror(errno ? errno : EIO));
+	return 1;
+}

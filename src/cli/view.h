@@ -99,6 +99,10 @@ void view_json_number(struct json *j, const char *key, double v, bool has);
 /* The keys of "run" objects, the same in every command. */
 void view_json_run(struct json *j, const struct view *v);
 
+/* Flush stdout. Exit status: 0, or 1 after printing why (nothing if the reader
+ * went away). To be asked once, after the last output. */
+int view_flush(void);
+
 /* Write the document and a line end to stdout. Exit status: 0, or 1 after
  * printing why. */
 int view_json_print(const char *command, const struct buf *b);

@@ -95,7 +95,8 @@ enum probe_tree_index {
 extern const struct probe_metric probe_tree_metrics[PROBE_TREE_METRICS];
 
 #define PROBE_TREE_MAX 4096 /* processes followed */
-#define PROBE_TREE_KEPT 64  /* of them with 3 descriptors kept open each */
+#define PROBE_TREE_KEPT 64  /* of them with 3 descriptors kept open each, while their numbers
+                               are below half of RLIMIT_NOFILE */
 
 struct probe_tree_values {
 	uint64_t valid; /* bit i: value[i] holds */
@@ -117,6 +118,7 @@ struct probe_tree {
 	size_t len, cap;
 	unsigned kept; /* processes with open descriptors */
 	struct map index; /* pid -> place in procs */
+	size_t pids;    /* processes of the machine at the last search of all; 0: none yet */
 	unsigned untracked;
 	uint64_t scan_ns; /* CLOCK_MONOTONIC of the last full search; 0: none yet */
 	uint64_t read_ns; /* and of the last reading; 0: none yet */
@@ -131,8 +133,9 @@ struct probe_tree {
  * A process belongs to the tree from when it was first seen as a descendant
  * until it ends, also when its parent ended and it was given to init. Children
  * of main threads are looked for at each reading, those of other threads (all,
- * on kernels without task/TID/children) every 5 s; who left the tree or ended
- * within that time is never seen, but what ended and was reaped is in tree/cpu.
+ * on kernels without task/TID/children) every 5 s. A process that ends before it
+ * was seen counts in tree/cpu once its parent has reaped it; one that detaches
+ * itself before it was seen is never found.
  *
  * 0; -ESRCH no such process; -ENAMETOOLONG, -ENOMEM, or what opening /proc
  * said. On error there is nothing to undo. */

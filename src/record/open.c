@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OPEN_RING_DEFAULT (4ull << 20)
+#define OPEN_RING_DEFAULT (4352ull << 10) /* lane 0 gets 2 MiB, 15 others 128 KiB */
 #define OPEN_RING_FORKED (512ull << 10)
 #define OPEN_LANES_DEFAULT 16u
 #define OPEN_LANES_FORKED 4u

@@ -36,16 +36,10 @@ static void guard_on_sigbus(int sig, siginfo_t *info, void *context)
 
 static int guard_install(void)
 {
-	static int installed;
 	struct sigaction sa = {.sa_sigaction = guard_on_sigbus, .sa_flags = SA_SIGINFO | SA_NODEFER};
 
-	if (installed)
-		return 0;
 	sigemptyset(&sa.sa_mask);
-	if (sigaction(SIGBUS, &sa, NULL) < 0)
-		return -errno;
-	installed = 1;
-	return 0;
+	return sigaction(SIGBUS, &sa, NULL) < 0 ? -errno : 0;
 }
 
 int guard_map(int fd, size_t len, struct guard **ret)

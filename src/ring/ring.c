@@ -29,8 +29,6 @@ static int ring_plan(const struct ring_shape *shape, uint32_t *ret_lanes, uint64
 	while (registry > shape->bytes / 8 && registry > WIRE_PAGE)
 		registry = ring_page_up(registry / 2);
 	first = ring_floor_pow2(shape->bytes / 2);
-	if (first == shape->bytes / 2)
-		first /= 2;
 	for (;; lanes--) {
 		fixed = WIRE_PAGE + ring_page_up((uint64_t)lanes * WIRE_LANE_BYTES) + registry;
 		rest = shape->bytes > fixed + first ? shape->bytes - fixed - first : 0;

@@ -59,7 +59,7 @@ static bool chunkrow_is_sane(sqlite3_stmt *st)
 	int64_t ordinal = sqlite3_column_int64(st, 1), n = sqlite3_column_int64(st, 4);
 	int64_t segment = sqlite3_column_int64(st, 5), series = sqlite3_column_int64(st, 0);
 
-	return series > 0 && series <= DEFINE_SERIES_MAX && ordinal >= 0 && ordinal < UINT32_MAX &&
+	return series > 0 && series <= CATALOG_SERIES_MAX && ordinal >= 0 && ordinal < UINT32_MAX &&
 	       sqlite3_column_int64(st, 2) > 0 && sqlite3_column_int64(st, 3) >= 0 && n > 0 &&
 	       n <= CHUNK_POINTS_MAX && segment >= 0 && segment < SEGMENTS_MAX;
 }

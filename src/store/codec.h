@@ -165,7 +165,7 @@ void hists_encode(struct buf *b, const struct hists *h, const uint32_t *index, s
 const char *hists_decode(struct cur *c, size_t n, const struct points_base *base,
                          struct hists *out);
 
-/* ---- segments ----------------------------------------------------------- */
+/* ---- segment.c ---------------------------------------------------------- */
 
 /* Where a series stands: which attempt, its highest step, when that was first
  * reached. */

@@ -81,12 +81,12 @@ static void commit_forget(struct commit *c)
 
 static int commit_process(struct sink *sink, const struct sink_process *p, uint32_t *ret_id)
 {
-	return define_process(commit_store(sink), p, ret_id);
+	return catalog_process(commit_store(sink), p, ret_id);
 }
 
 static int commit_series(struct sink *sink, const struct sink_series *d, uint32_t *ret_id)
 {
-	return define_series(commit_store(sink), d, ret_id);
+	return catalog_series(commit_store(sink), d, ret_id);
 }
 
 static int commit_full(struct store *s, const char *what, unsigned long max)
@@ -97,7 +97,7 @@ static int commit_full(struct store *s, const char *what, unsigned long max)
 
 static int commit_check_samples(struct store *s, const struct sink_sample *v, size_t n)
 {
-	const struct define *d = &s->define;
+	const struct catalog *d = &s->catalog;
 	size_t i;
 
 	for (i = 0; i < n; i++)
@@ -143,8 +143,8 @@ static int commit_hist(struct sink *sink, const struct sink_hist *h)
 	int r;
 
 	err_clear(&s->err);
-	if (h->series - 1 >= s->define.n_series ||
-	    s->define.series[h->series - 1].kind != SINK_HISTOGRAM)
+	if (h->series - 1 >= s->catalog.n_series ||
+	    s->catalog.series[h->series - 1].kind != SINK_HISTOGRAM)
 		return err_set(&s->err, -EINVAL, "%s: series %u is unknown or not a histogram",
 		               s->path, h->series);
 	for (i = 1; i < h->n_bins; i++)
@@ -172,7 +172,7 @@ static int commit_text(struct store *s, const struct commit_text *t)
 	struct commit *c = &s->commit;
 	struct commit_text *to;
 
-	if (t->process > s->define.n_processes)
+	if (t->process > s->catalog.n_processes)
 		return err_set(&s->err, -EINVAL, "%s: process %u is unknown", s->path, t->process);
 	if (c->n_texts >= COMMIT_TEXTS_MAX)
 		return commit_full(s, "events and attributes", COMMIT_TEXTS_MAX);
@@ -321,7 +321,7 @@ static int commit_order_u32(const void *a, const void *b)
 
 /* Which series have samples, ascending, and how many: a counting sort whose
  * counters lie in the table of series, zero between commits. */
-static size_t commit_count(struct commit *c, struct define *d)
+static size_t commit_count(struct commit *c, struct catalog *d)
 {
 	size_t i, n = 0;
 
@@ -343,7 +343,7 @@ static size_t commit_count(struct commit *c, struct define *d)
 	return n;
 }
 
-static int commit_sort(struct commit *c, struct define *d, size_t *ret_blocks)
+static int commit_sort(struct commit *c, struct catalog *d, size_t *ret_blocks)
 {
 	size_t i, n, at = 0;
 	struct points *p = &c->sorted;
@@ -353,7 +353,7 @@ static int commit_sort(struct commit *c, struct define *d, size_t *ret_blocks)
 	n = commit_count(c, d);
 	c->lengths = commit_room(c->lengths, &c->cap_lengths, n, sizeof(*c->lengths));
 	for (i = 0; i < n; i++) {
-		struct define_series *one = &d->series[c->series[i] - 1];
+		struct catalog_series *one = &d->series[c->series[i] - 1];
 
 		c->lengths[i] = one->count;
 		one->count = (uint32_t)at;
@@ -385,7 +385,7 @@ static int commit_order_hists(const void *a, const void *b, void *rows)
 }
 
 /* The body of the tail row into c->body. */
-static int commit_encode(struct commit *c, struct define *d)
+static int commit_encode(struct commit *c, struct catalog *d)
 {
 	struct tail_in in = {.n_positions = c->n_moved, .points = &c->sorted, .hists = &c->hists};
 	size_t i;
@@ -443,7 +443,7 @@ static int commit_write(struct store *s, uint64_t seq)
 	int r = db_run(s->sql[SQL_BEGIN], "beginning a commit", &s->err);
 
 	if (r == 0)
-		r = define_write(s, seq);
+		r = catalog_write(s, seq);
 	if (r == 0)
 		r = commit_write_texts(s, seq);
 	if (r < 0)
@@ -473,7 +473,7 @@ static void commit_succeeded(struct store *s, uint64_t seq)
 		c->lanes[c->moved[i]].has_committed = true;
 		c->lanes[c->moved[i]].unfolded = true;
 	}
-	define_written(s);
+	catalog_written(s);
 }
 
 static int commit_commit(struct sink *sink)
@@ -484,14 +484,14 @@ static int commit_commit(struct sink *sink)
 	int r;
 
 	err_clear(&s->err);
-	if (!c->n_samples && !c->hists.n && !c->n_texts && !c->n_moved && !s->define.dirty &&
-	    !s->define.n_pending)
+	if (!c->n_samples && !c->hists.n && !c->n_texts && !c->n_moved && !s->catalog.dirty &&
+	    !s->catalog.n_pending)
 		return 0;
 	if (s->corrupt) {
 		commit_forget(c);
 		return err_set(&s->err, -EUCLEAN, "%s is corrupt; close and open it again", s->path);
 	}
-	r = commit_encode(c, &s->define);
+	r = commit_encode(c, &s->catalog);
 	if (r == 0)
 		r = blob_seal(&s->codec, &id, BLOB_TAIL, (uint32_t)(c->n_samples + c->hists.n),
 		              &c->body);

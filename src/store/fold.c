@@ -104,7 +104,7 @@ static int fold_take_rows(struct fold *f)
 /* How many blocks there are of each series. */
 static int fold_count(struct fold *f)
 {
-	size_t i, n_series = f->s->define.n_series;
+	size_t i, n_series = f->s->catalog.n_series;
 	struct tail_block block;
 	struct tail_walk w;
 	struct blob_id id;
@@ -117,7 +117,7 @@ static int fold_count(struct fold *f)
 		while (r == 0 && (r = tail_block(&w, &block)) > 0) {
 			r = 0;
 			if (block.series > n_series ||
-			    block.is_hist != (f->s->define.series[block.series - 1].kind ==
+			    block.is_hist != (f->s->catalog.series[block.series - 1].kind ==
 			                      SINK_HISTOGRAM))
 				r = blob_bad(&id, f->e, (size_t)(w.c.p - w.start),
 				             "a series that is not defined, or of another kind");
@@ -340,7 +340,7 @@ static int fold_load(struct fold *f, uint32_t series, bool is_hist)
 
 static int fold_series(struct fold *f, uint32_t series, const struct fold_ref *refs, size_t n)
 {
-	enum sink_kind kind = f->s->define.series[series - 1].kind;
+	enum sink_kind kind = f->s->catalog.series[series - 1].kind;
 	bool is_hist = kind == SINK_HISTOGRAM;
 	struct blob_id id;
 	struct tail_walk w;
@@ -385,7 +385,7 @@ static int fold_group(struct fold *f, size_t from, size_t to, size_t n)
 
 static int fold_groups(struct fold *f)
 {
-	size_t from = 0, to, n, n_series = f->s->define.n_series;
+	size_t from = 0, to, n, n_series = f->s->catalog.n_series;
 	int r = fold_count(f);
 
 	while (r == 0 && from < n_series) {
@@ -480,7 +480,7 @@ static int fold_batch(struct store *s, struct err *e)
 
 static bool fold_is_due(const struct store *s)
 {
-	uint64_t bytes = (uint64_t)s->define.n_series * FOLD_SERIES_BYTES;
+	uint64_t bytes = (uint64_t)s->catalog.n_series * FOLD_SERIES_BYTES;
 
 	if (bytes < FOLD_BYTES)
 		bytes = FOLD_BYTES;

@@ -224,7 +224,7 @@ static void lists_count(struct lists_series *l, int64_t id, uint64_t count)
 {
 	size_t n = l->n ? l->n : 256;
 
-	if (id < 1 || id > DEFINE_SERIES_MAX)
+	if (id < 1 || id > CATALOG_SERIES_MAX)
 		return;
 	while (n < (size_t)id)
 		n *= 2;

@@ -88,7 +88,7 @@ static void store_disconnect(struct store *s)
 		sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	sqlite3_close_v2(s->db);
 	s->db = NULL;
-	define_done(&s->define);
+	catalog_done(&s->catalog);
 	commit_done(&s->commit);
 	s->seq = s->folded = s->tail_rows = s->tail_body = 0;
 }
@@ -141,7 +141,7 @@ static int store_load_row(struct store *s, sqlite3_stmt *st, struct err *e)
 	while (r == 0 && (r = tail_position(&w, &p)) > 0)
 		r = commit_load_lane(s, &p, false, e);
 	while (r == 0 && (r = tail_block(&w, &block)) > 0)
-		r = block.series > s->define.n_series
+		r = block.series > s->catalog.n_series
 		            ? blob_bad(&id, e, 0, "a series that is not defined")
 		            : 0;
 	if (r < 0)
@@ -180,7 +180,7 @@ static int store_connect(struct store *s, struct err *e)
 	size_t i;
 	int r;
 
-	define_init(&s->define);
+	catalog_init(&s->catalog);
 	commit_init(&s->commit);
 	r = db_open_writer(s->path, s->wal, e, &s->db);
 	if (r == 0)
@@ -188,7 +188,7 @@ static int store_connect(struct store *s, struct err *e)
 	for (i = 0; r == 0 && i < SQL_N; i++)
 		r = db_prepare(s->db, store_statements[i], e, &s->sql[i]);
 	if (r == 0)
-		r = define_load(s, e);
+		r = catalog_load(s, e);
 	if (r == 0)
 		r = store_load_lanes(s, e);
 	if (r == 0)

@@ -69,19 +69,19 @@ int db_create(sqlite3 *db, struct err *e);
 bool fstype_is_wal_safe(const char *dir);
 bool fstype_is_wal_safe_magic(uint64_t magic);
 
-/* ---- define.c: processes and series -------------------------------------- */
+/* ---- catalog.c: processes and series -------------------------------------- */
 
-#define DEFINE_PROCESSES_MAX (64u << 10)
-#define DEFINE_SERIES_MAX (1u << 20)
-#define DEFINE_TEXT_MAX 4096u /* bytes of any string of a definition */
+#define CATALOG_PROCESSES_MAX (64u << 10)
+#define CATALOG_SERIES_MAX (1u << 20)
+#define CATALOG_TEXT_MAX 4096u /* bytes of any string of a definition */
 
-struct define_process {
+struct catalog_process {
 	struct sink_process p; /* strings owned */
 	bool dirty;            /* differs from the database */
 };
 
 /* What is kept of a series for good. */
-struct define_series {
+struct catalog_series {
 	uint32_t count;    /* samples of it in the commit being written */
 	uint8_t kind;      /* enum sink_kind */
 	bool conflict;     /* an event about it has been written */
@@ -89,30 +89,30 @@ struct define_series {
 };
 
 /* Of a series not yet in the database. */
-struct define_pending {
+struct catalog_pending {
 	uint32_t id;
 	struct sink_series d; /* strings owned */
 };
 
-struct define {
-	struct define_process *processes; /* id - 1 */
+struct catalog {
+	struct catalog_process *processes; /* id - 1 */
 	size_t n_processes, cap_processes, dirty;
-	struct define_series *series; /* id - 1 */
+	struct catalog_series *series; /* id - 1 */
 	size_t n_series, cap_series;
-	struct define_pending *pending;
+	struct catalog_pending *pending;
 	size_t n_pending, cap_pending;
 	struct map by_uid, by_name;
 };
 
-void define_init(struct define *d);
-void define_done(struct define *d);
-int define_load(struct store *s, struct err *e);
-int define_process(struct store *s, const struct sink_process *p, uint32_t *ret_id);
-int define_series(struct store *s, const struct sink_series *d, uint32_t *ret_id);
+void catalog_init(struct catalog *d);
+void catalog_done(struct catalog *d);
+int catalog_load(struct store *s, struct err *e);
+int catalog_process(struct store *s, const struct sink_process *p, uint32_t *ret_id);
+int catalog_series(struct store *s, const struct sink_series *d, uint32_t *ret_id);
 /* Write what is pending, in the transaction that is open. */
-int define_write(struct store *s, uint64_t seq);
+int catalog_write(struct store *s, uint64_t seq);
 /* It has been committed. */
-void define_written(struct store *s);
+void catalog_written(struct store *s);
 
 /* ---- commit.c: the sink --------------------------------------------------- */
 
@@ -222,7 +222,7 @@ struct store {
 	struct err err;
 	uint64_t seq;    /* last commit */
 	uint64_t folded; /* last commit in chunks */
-	struct define define;
+	struct catalog catalog;
 	struct commit commit;
 	struct blob_codec codec;
 	uint64_t tail_rows, tail_body; /* not folded: rows, bytes of their bodies */

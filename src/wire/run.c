@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum run_type {
-	RUN_TEXT,   /* char[size], ends in NUL */
-	RUN_BYTES,  /* char[size], its length in the size_t at `len` */
+	RUN_TEXT, /* char[size], ends in NUL */
+	RUN_BYTES, /* char[size], its length in the size_t at `len` */
 	RUN_I64,
 	RUN_U64,
 	RUN_INT,
@@ -34,51 +34,51 @@ struct run_field {
 	}
 
 static const struct run_field run_start_fields[] = {
-        RUN_FIELD(RUN_TEXT, run_start, id),
-        RUN_FIELD(RUN_TEXT, run_start, dir),
-        RUN_FIELD(RUN_TEXT, run_start, name),
-        RUN_FIELD(RUN_TEXT, run_start, project),
-        RUN_FIELD(RUN_TEXT, run_start, command),
-        RUN_FIELD(RUN_TEXT, run_start, cwd),
-        RUN_FIELD(RUN_TEXT, run_start, host),
-        RUN_FIELD(RUN_TEXT, run_start, user),
-        RUN_FIELD(RUN_TEXT, run_start, tags),
-        RUN_FIELD(RUN_TEXT, run_start, notes),
-        RUN_FIELD(RUN_I64, run_start, launcher_pid),
-        RUN_FIELD(RUN_U64, run_start, launcher_start),
-        RUN_FIELD(RUN_I64, run_start, child_pid),
-        RUN_FIELD(RUN_U64, run_start, child_start),
-        RUN_FIELD(RUN_I64, run_start, start_ns),
-        RUN_FIELD(RUN_I64, run_start, start_boot_ns),
-        RUN_FIELD(RUN_I64, run_start, stall_after_ms),
-        {.key = NULL},
+	RUN_FIELD(RUN_TEXT, run_start, id),
+	RUN_FIELD(RUN_TEXT, run_start, dir),
+	RUN_FIELD(RUN_TEXT, run_start, name),
+	RUN_FIELD(RUN_TEXT, run_start, project),
+	RUN_FIELD(RUN_TEXT, run_start, command),
+	RUN_FIELD(RUN_TEXT, run_start, cwd),
+	RUN_FIELD(RUN_TEXT, run_start, host),
+	RUN_FIELD(RUN_TEXT, run_start, user),
+	RUN_FIELD(RUN_TEXT, run_start, tags),
+	RUN_FIELD(RUN_TEXT, run_start, notes),
+	RUN_FIELD(RUN_I64, run_start, launcher_pid),
+	RUN_FIELD(RUN_U64, run_start, launcher_start),
+	RUN_FIELD(RUN_I64, run_start, child_pid),
+	RUN_FIELD(RUN_U64, run_start, child_start),
+	RUN_FIELD(RUN_I64, run_start, start_ns),
+	RUN_FIELD(RUN_I64, run_start, start_boot_ns),
+	RUN_FIELD(RUN_I64, run_start, stall_after_ms),
+	{.key = NULL},
 };
 
 static const struct run_field run_outcome_fields[] = {
-        RUN_FIELD(RUN_TEXT, run_outcome, id),
-        RUN_FIELD(RUN_KIND, run_outcome, kind),
-        RUN_FIELD(RUN_INT, run_outcome, code),
-        RUN_FIELD(RUN_INT, run_outcome, signal),
-        RUN_FIELD(RUN_INT, run_outcome, core),
-        RUN_FIELD(RUN_I64, run_outcome, end_ns),
-        RUN_FIELD(RUN_SECONDS, run_outcome, user_s),
-        RUN_FIELD(RUN_SECONDS, run_outcome, system_s),
-        RUN_FIELD(RUN_I64, run_outcome, max_rss),
-        RUN_FIELD(RUN_TEXT, run_outcome, evidence),
-        {.key = "stderr_tail",
-         .type = RUN_BYTES,
-         .offset = offsetof(struct run_outcome, stderr_tail),
-         .size = sizeof(((struct run_outcome *)0)->stderr_tail),
-         .len = offsetof(struct run_outcome, stderr_len)},
-        {.key = NULL},
+	RUN_FIELD(RUN_TEXT, run_outcome, id),
+	RUN_FIELD(RUN_KIND, run_outcome, kind),
+	RUN_FIELD(RUN_INT, run_outcome, code),
+	RUN_FIELD(RUN_INT, run_outcome, signal),
+	RUN_FIELD(RUN_INT, run_outcome, core),
+	RUN_FIELD(RUN_I64, run_outcome, end_ns),
+	RUN_FIELD(RUN_SECONDS, run_outcome, user_s),
+	RUN_FIELD(RUN_SECONDS, run_outcome, system_s),
+	RUN_FIELD(RUN_I64, run_outcome, max_rss),
+	RUN_FIELD(RUN_TEXT, run_outcome, evidence),
+	{.key = "stderr_tail",
+	 .type = RUN_BYTES,
+	 .offset = offsetof(struct run_outcome, stderr_tail),
+	 .size = sizeof(((struct run_outcome *)0)->stderr_tail),
+	 .len = offsetof(struct run_outcome, stderr_len)},
+	{.key = NULL},
 };
 
 static const char run_start_magic[] = "lapse-run 1";
 static const char run_outcome_magic[] = "lapse-outcome 1";
 
 static const char *const run_kind_names[] = {
-        [RUN_RUNNING] = "running", [RUN_EXITED] = "exited", [RUN_SIGNALED] = "signaled",
-        [RUN_OOM] = "oom",         [RUN_HUNG] = "hung",     [RUN_LOST] = "lost",
+	[RUN_RUNNING] = "running", [RUN_EXITED] = "exited", [RUN_SIGNALED] = "signaled",
+	[RUN_OOM] = "oom",         [RUN_HUNG] = "hung",     [RUN_LOST] = "lost",
 };
 #define RUN_KINDS (sizeof(run_kind_names) / sizeof(run_kind_names[0]))
 
@@ -125,7 +125,7 @@ static int run_seconds_text(double v, char *out, size_t cap)
 	uint64_t us = v > 0 && v < 1e12 ? (uint64_t)(v * 1e6 + 0.5) : 0;
 
 	return snprintf(out, cap, "%llu.%06llu", (unsigned long long)(us / 1000000),
-	                (unsigned long long)(us % 1000000));
+			(unsigned long long)(us % 1000000));
 }
 
 static int run_number_text(const struct run_field *f, const void *at, char *out, size_t cap)
@@ -139,14 +139,14 @@ static int run_number_text(const struct run_field *f, const void *at, char *out,
 		return snprintf(out, cap, "%d", *(const int *)at);
 	case RUN_KIND:
 		return snprintf(out, cap, "%s",
-		                run_outcome_name(*(const enum run_outcome_kind *)at));
+				run_outcome_name(*(const enum run_outcome_kind *)at));
 	default:
 		return run_seconds_text(*(const double *)at, out, cap);
 	}
 }
 
 static int run_format(const char *magic, const struct run_field *fields, const void *from,
-                      char *out, size_t cap, size_t *ret_len)
+		      char *out, size_t cap, size_t *ret_len)
 {
 	struct run_out o = {.p = out, .end = out + cap};
 	const struct run_field *f;
@@ -166,8 +166,7 @@ static int run_format(const char *magic, const struct run_field *fields, const v
 
 			run_put_escaped(&o, at, n < f->size ? n : f->size);
 		} else {
-			run_put(&o, number,
-			        (size_t)run_number_text(f, at, number, sizeof(number)));
+			run_put(&o, number, (size_t)run_number_text(f, at, number, sizeof(number)));
 		}
 	}
 	run_put(&o, "\nend\n", 5);
@@ -317,7 +316,7 @@ static bool run_read_value(const struct run_field *f, const char *p, const char 
 }
 
 static const struct run_field *run_field_find(const struct run_field *f, const char *key,
-                                              size_t len)
+					      size_t len)
 {
 	for (; f->key; f++)
 		if (strlen(f->key) == len && memcmp(f->key, key, len) == 0)
@@ -338,7 +337,7 @@ static int run_bad(char why[128], unsigned line, const char *what)
 
 /* One line after the first; 1 for the last line. */
 static int run_parse_line(const struct run_field *fields, const char *p, const char *end,
-                          unsigned line, void *to, char why[128])
+			  unsigned line, void *to, char why[128])
 {
 	const char *eq = memchr(p, '=', (size_t)(end - p));
 	const struct run_field *f;
@@ -356,7 +355,7 @@ static int run_parse_line(const struct run_field *fields, const char *p, const c
 }
 
 static int run_parse(const char *magic, const struct run_field *fields, const char *text,
-                     size_t len, void *to, char why[128])
+		     size_t len, void *to, char why[128])
 {
 	const char *p = text, *end = text + len, *nl;
 	unsigned line = 1;

@@ -13,13 +13,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "probe/linux/proc.h"
 
 #define TREE_SCAN_NS 5000000000u /* between full searches */
-#define TREE_PASSES 4            /* over /proc, while the last one found some */
+#define TREE_PASSES 8            /* over /proc, while the last one found some */
+#define TREE_LIST_COST 3         /* list of a thread's children, in stats of a process */
 
 struct probe_proc {
 	long pid, ppid;
@@ -141,15 +143,19 @@ static int tree_room(struct probe_tree *t)
 	return 0;
 }
 
-/* Keep the files of a process open, while there are few. The descriptors of real
- * ones die with the process; those of a stored file would not. */
+/* Keep the files of a process open, while there are few and half of the
+ * descriptors that we may have are free. Those of real files die with the
+ * process; those of a stored file would not. */
 static void tree_keep(struct probe_tree *t, struct probe_proc *p)
 {
+	struct rlimit limit;
 	char children[64];
 
-	if (!t->clocks || t->kept >= PROBE_TREE_KEPT)
+	if (!t->clocks || t->kept >= PROBE_TREE_KEPT || getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	p->stat_fd = tree_open(t, p->pid, "stat");
+	if (p->stat_fd >= 0 && (rlim_t)p->stat_fd >= limit.rlim_cur / 2)
+		tree_close(&p->stat_fd);
 	if (p->stat_fd < 0)
 		return;
 	t->kept++;
@@ -242,8 +248,8 @@ static void tree_children_of(struct probe_tree *t, long pid, const char *tid, un
 	close(fd);
 }
 
-/* Children of all threads of a process. */
-static void tree_children_all(struct probe_tree *t, long pid, unsigned *left_out)
+/* Children of all threads of a process but the main one. */
+static void tree_children_others(struct probe_tree *t, long pid, unsigned *left_out)
 {
 	int fd = tree_open(t, pid, "task");
 	struct dirent *e;
@@ -255,7 +261,8 @@ static void tree_children_all(struct probe_tree *t, long pid, unsigned *left_out
 		return;
 	}
 	while ((e = readdir(dir)))
-		if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
+		if (e->d_name[0] >= '1' && e->d_name[0] <= '9' &&
+		    strtol(e->d_name, NULL, 10) != pid)
 			tree_children_of(t, pid, e->d_name, left_out);
 	closedir(dir);
 }
@@ -276,7 +283,7 @@ static void tree_children_main(struct probe_tree *t, long pid, int fd, unsigned 
  * were added. */
 static size_t tree_scan_pass(struct probe_tree *t, unsigned *left_out)
 {
-	size_t before = t->len;
+	size_t before = t->len, pids = 0;
 	const char *p, *end;
 	struct dirent *e;
 	struct proc_stat s;
@@ -293,14 +300,40 @@ static size_t tree_scan_pass(struct probe_tree *t, unsigned *left_out)
 	while ((e = readdir(dir))) {
 		p = e->d_name;
 		end = p + strlen(p);
-		if (proc_number(&p, end, &pid) || p != end || pid > INT_MAX ||
-		    tree_find(t, (long)pid, &at))
+		if (proc_number(&p, end, &pid) || p != end || pid > INT_MAX)
+			continue;
+		pids++;
+		if (tree_find(t, (long)pid, &at))
 			continue;
 		if (!tree_stat(t, -1, (long)pid, &s) && tree_find(t, s.ppid, &at))
 			tree_candidate(t, pid, left_out);
 	}
 	closedir(dir);
+	t->pids = pids;
 	return t->len - before;
+}
+
+/* What the lists of main threads do not show: children of other threads. Either
+ * the lists of all threads or the parents of all processes tell; the cheaper. */
+static void tree_search_threads(struct probe_tree *t, unsigned *left_out)
+{
+	uint64_t threads = 0;
+	size_t i;
+
+	for (i = 0; i < t->len; i++)
+		if (t->procs[i].threads > 1)
+			threads = tree_sum(threads, t->procs[i].threads);
+	if (t->children && (!threads || threads < t->pids / TREE_LIST_COST)) {
+		for (i = 0; i < t->len; i++) /* t->len grows on the way */
+			if (t->procs[i].threads > 1)
+				tree_children_others(t, t->procs[i].pid, left_out);
+		return;
+	}
+	for (i = 0; i < TREE_PASSES; i++) {
+		*left_out = 0;
+		if (!tree_scan_pass(t, left_out))
+			break;
+	}
 }
 
 static void tree_search(struct probe_tree *t, uint64_t now)
@@ -309,26 +342,14 @@ static void tree_search(struct probe_tree *t, uint64_t now)
 	unsigned left_out = 0;
 	size_t i;
 
-	if (t->children) {
-		for (i = 0; i < t->len; i++) { /* t->len grows on the way */
-			const struct probe_proc *p = &t->procs[i];
-
-			if (full && p->threads > 1)
-				tree_children_all(t, p->pid, &left_out);
-			else
-				tree_children_main(t, p->pid, p->children_fd, &left_out);
-		}
-	} else if (full) {
-		for (i = 0; i < TREE_PASSES; i++) {
-			left_out = 0;
-			if (!tree_scan_pass(t, &left_out))
-				break;
-		}
+	for (i = 0; t->children && i < t->len; i++)
+		tree_children_main(t, t->procs[i].pid, t->procs[i].children_fd, &left_out);
+	if (full) {
+		tree_search_threads(t, &left_out);
+		t->scan_ns = now;
 	}
 	if (full || left_out > t->untracked || t->len < PROBE_TREE_MAX)
 		t->untracked = left_out;
-	if (full)
-		t->scan_ns = now;
 }
 
 /* ---- reading ------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_attrs.c - what is JSON by RFC 8259 passes, without its blanks; what is
- * not becomes a string.
+ * not becomes a string. Looking things up in it.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -16,6 +16,7 @@
 
 #include "base/mem.h"
 #include "cli/attrs.h"
+#include "cli/jsonwalk.h"
 
 static void test_good(void **state)
 {
@@ -131,6 +132,35 @@ static void test_json(void **state)
 	buf_done(&b);
 }
 
+static void test_walk(void **state)
+{
+	const char *text = "{\"a\":[1,{\"b\":\"]}\\\"\"},[],-7],\"ab\":\"x\\\\\\u00e4\\n\","
+			   "\"\":{},\"n\":12,\"f\":1.5,\"e\":[],\"t\":true}";
+	const char *p;
+	char out[16];
+
+	(void)state;
+	p = jsonwalk_first(jsonwalk_get(text, "a"));
+	assert_int_equal(jsonwalk_int(p, 0), 1);
+	p = jsonwalk_next(p);
+	assert_string_equal(jsonwalk_string(jsonwalk_get(p, "b"), out, sizeof(out)), "]}\"");
+	p = jsonwalk_next(p);
+	assert_null(jsonwalk_first(p));
+	p = jsonwalk_next(p);
+	assert_int_equal(jsonwalk_int(p, 0), -7);
+	assert_null(jsonwalk_next(p));
+	assert_string_equal(jsonwalk_string(jsonwalk_get(text, "ab"), out, sizeof(out)), "x\\??");
+	assert_string_equal(jsonwalk_string(jsonwalk_get(text, "ab"), out, 2), "x");
+	assert_string_equal(jsonwalk_string(jsonwalk_get(text, "n"), out, sizeof(out)), "");
+	assert_int_equal(jsonwalk_int(jsonwalk_get(text, "n"), 0), 12);
+	assert_int_equal(jsonwalk_int(jsonwalk_get(text, "f"), -1), -1);
+	assert_int_equal(jsonwalk_int(jsonwalk_get(text, "t"), -1), -1);
+	assert_null(jsonwalk_first(jsonwalk_get(text, "e")));
+	assert_null(jsonwalk_get(text, "b"));
+	assert_null(jsonwalk_get(jsonwalk_get(text, "n"), "a"));
+	assert_null(jsonwalk_get("{}", "a"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +168,7 @@ int main(void)
 		cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_walk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,15 +16,25 @@
 static void test_names(void **state)
 {
 	static const char *const secret[] = {
-	        "--api-key", "API_KEY",       "apikey",        "OPENAI_API_KEY_PROD", "hf_token",
-	        "token",     "wandbApiKey",   "--db-password", "passwd",              "MYSQL_PWD",
-	        "my.secret", "--credentials", "auth",          "oauth",               "Authorization",
-	        "KEY2",      "accessToken",   "AUTH_TOKEN",    "passphrase",
+		"--api-key",   "API_KEY",    "apikey",        "OPENAI_API_KEY_PROD",
+		"hf_token",    "token",      "wandbApiKey",   "--db-password",
+		"passwd",      "MYSQL_PWD",  "my.secret",     "--credentials",
+		"auth",        "oauth",      "Authorization", "KEY2",
+		"accessToken", "AUTH_TOKEN", "passphrase",
 	};
 	static const char *const open[] = {
-	        "--tokenizer", "--max-tokens",        "tokens_per_batch", "--author",
-	        "lr",          "num_key_value_heads", "pad_token_id",     "authentic",
-	        "keyboard",    "",                    "--",               "secretary",
+		"--tokenizer",
+		"--max-tokens",
+		"tokens_per_batch",
+		"--author",
+		"lr",
+		"num_key_value_heads",
+		"pad_token_id",
+		"authentic",
+		"keyboard",
+		"",
+		"--",
+		"secretary",
 	};
 	size_t i;
 
@@ -43,29 +53,28 @@ static void test_commands(void **state)
 		char *argv[6];
 		const char *want;
 	} rows[] = {
-	        {{"python3", "train.py", "--lr", "0.1"}, "python3 train.py --lr 0.1"},
-	        {{"x", "--api-key=abc def"}, "x --api-key=REDACTED"},
-	        {{"x", "--api-key", "abc", "next"}, "x --api-key REDACTED next"},
-	        {{"x", "--token", "--lr", "3"}, "x --token --lr 3"},
-	        {{"x", "--token"}, "x --token"},
-	        {{"x", "token", "abc"}, "x token abc"},
-	        {{"env", "API_KEY=abc", "x"}, "env API_KEY=REDACTED x"},
-	        {{"x", "+model.auth=abc"}, "x +model.auth=REDACTED"},
-	        {{"x", "--max-tokens", "512"}, "x --max-tokens 512"},
-	        {{"x", "--db=postgres://me:pw@host/db"}, "x --db=postgres://me:REDACTED@host/db"},
-	        {{"x", "postgres://me:p@w:x@host"}, "x postgres://me:REDACTED@host"},
-	        {{"x", "ssh://git@host:22/r"}, "x ssh://git@host:22/r"},
-	        {{"x", "http://h/p?a=1&token=abc&b=2"}, "x 'http://h/p?a=1&token=REDACTED&b=2'"},
-	        {{"curl", "-H", "Authorization: Bearer abc"},
-	         "curl -H 'Authorization: REDACTED'"},
-	        {{"x", "{\"api_key\": \"abc\", \"lr\": 1}"},
-	         "x '{\"api_key\": \"REDACTED\", \"lr\": 1}'"},
-	        {{"sh", "-c", "echo a; PASSWORD=abc x --token def && y"},
-	         "sh -c 'echo a; PASSWORD=REDACTED x --token REDACTED && y'"},
-	        {{"sh", "-c", "x --secret 'a b' c"}, "sh -c 'x --secret '\\''REDACTED'\\'' c'"},
-	        {{"x", ""}, "x ''"},
-	        {{"x", "it's"}, "x 'it'\\''s'"},
-	        {{"x", "--key="}, "x --key="},
+		{{"python3", "train.py", "--lr", "0.1"}, "python3 train.py --lr 0.1"},
+		{{"x", "--api-key=abc def"}, "x --api-key=REDACTED"},
+		{{"x", "--api-key", "abc", "next"}, "x --api-key REDACTED next"},
+		{{"x", "--token", "--lr", "3"}, "x --token --lr 3"},
+		{{"x", "--token"}, "x --token"},
+		{{"x", "token", "abc"}, "x token abc"},
+		{{"env", "API_KEY=abc", "x"}, "env API_KEY=REDACTED x"},
+		{{"x", "+model.auth=abc"}, "x +model.auth=REDACTED"},
+		{{"x", "--max-tokens", "512"}, "x --max-tokens 512"},
+		{{"x", "--db=postgres://me:pw@host/db"}, "x --db=postgres://me:REDACTED@host/db"},
+		{{"x", "postgres://me:p@w:x@host"}, "x postgres://me:REDACTED@host"},
+		{{"x", "ssh://git@host:22/r"}, "x ssh://git@host:22/r"},
+		{{"x", "http://h/p?a=1&token=abc&b=2"}, "x 'http://h/p?a=1&token=REDACTED&b=2'"},
+		{{"curl", "-H", "Authorization: Bearer abc"}, "curl -H 'Authorization: REDACTED'"},
+		{{"x", "{\"api_key\": \"abc\", \"lr\": 1}"},
+		 "x '{\"api_key\": \"REDACTED\", \"lr\": 1}'"},
+		{{"sh", "-c", "echo a; PASSWORD=abc x --token def && y"},
+		 "sh -c 'echo a; PASSWORD=REDACTED x --token REDACTED && y'"},
+		{{"sh", "-c", "x --secret 'a b' c"}, "sh -c 'x --secret '\\''REDACTED'\\'' c'"},
+		{{"x", ""}, "x ''"},
+		{{"x", "it's"}, "x 'it'\\''s'"},
+		{{"x", "--key="}, "x --key="},
 	};
 	struct buf out;
 	size_t i;
@@ -84,8 +93,8 @@ static void test_commands(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_names),
-	        cmocka_unit_test(test_commands),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_commands),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,6 +86,19 @@ static void test_width(void **state)
 	table_free(t);
 }
 
+static void test_cut(void **state)
+{
+	static const struct table_column one[] = {{"", TABLE_CUT}};
+	const struct term narrow = {.width = 10};
+	struct table *t = table_new(one, 1);
+
+	(void)state;
+	table_cell(t, TERM_PLAIN, "out of memory at last");
+	/* 8 characters and "..", no head line. */
+	assert_string_equal(print(t, &narrow, 0), "out of m..\n");
+	table_free(t);
+}
+
 static void test_color(void **state)
 {
 	const struct term color = {.color = true, .width = 80};
@@ -173,10 +186,10 @@ static void test_look(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain),      cmocka_unit_test(test_width),
-		cmocka_unit_test(test_color),      cmocka_unit_test(test_foreign),
-		cmocka_unit_test(test_characters), cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_look),
+		cmocka_unit_test(test_plain),   cmocka_unit_test(test_width),
+		cmocka_unit_test(test_cut),     cmocka_unit_test(test_color),
+		cmocka_unit_test(test_foreign), cmocka_unit_test(test_characters),
+		cmocka_unit_test(test_empty),   cmocka_unit_test(test_look),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

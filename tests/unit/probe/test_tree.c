@@ -222,19 +222,34 @@ static void test_leader_exited(void **state)
 	stored_remove(root, "");
 }
 
-/* No children files: parents are looked up. 503 is a child of 499, that of 501,
- * that of 500: in no order of pids can one pass find all. */
+/* No children files: parents are looked up, in whatever order the folder lists
+ * the processes. 500 has the child 501, that has 499, and so on. */
 static void test_old(void **state)
 {
+	static const int chain[] = {499, 503, 498, 504, 497};
+	char root[STORED_PATH], path[64], text[256];
+	int i;
+
 	(void)state;
-	assert_int_equal(probe_tree_init(&t, stored_path("old"), 500, 7000), 0);
+	stored_copy("old", root);
+	for (i = 1; i < 5; i++) {
+		snprintf(path, sizeof(path), "proc/%d/stat", chain[i]);
+		snprintf(text, sizeof(text),
+		         "%d (w) S %d 1 1 0 -1 0 0 0 0 0 1 0 0 0 20 0 1 0 9000 0 0\n", chain[i],
+		         chain[i - 1]);
+		stored_write(root, path, text);
+		snprintf(path, sizeof(path), "proc/%d/statm", chain[i]);
+		stored_write(root, path, "100 20 10 0 0 0 0\n");
+	}
+	assert_int_equal(probe_tree_init(&t, root, 500, 7000), 0);
 	assert_false(t.children);
 	read_tree();
-	assert_true(value(PROBE_TREE_PROCESSES) == 4);
-	assert_int_equal(probe_tree_cpu_total_ns(&t), 133 * TICK);
-	/* private 400 + 250 + 250 + 150, largest shared 150 */
-	assert_true(value(PROBE_TREE_RSS) == pages(1200));
+	assert_true(value(PROBE_TREE_PROCESSES) == 7);
+	assert_int_equal(probe_tree_cpu_total_ns(&t), 134 * TICK);
+	/* private 400 + 250 + 250 + 4 x 10, largest shared 150 */
+	assert_true(value(PROBE_TREE_RSS) == pages(1090));
 	probe_tree_done(&t);
+	stored_remove(root, "");
 }
 
 /* A new child of the main thread is seen at once, one of another thread at the
@@ -263,6 +278,19 @@ static void test_new_children(void **state)
 	read_tree();
 	assert_true(value(PROBE_TREE_PROCESSES) == 6);
 	assert_int_equal(probe_tree_cpu_total_ns(&t), 939 * TICK);
+
+	/* on a machine with many processes the lists of threads are read instead */
+	snprintf(text, sizeof(text), "1212 (new) R 1200%s", fields);
+	stored_write(root, "proc/1212/stat", text);
+	t.scan_ns = 0;
+	t.pids = 1000;
+	read_tree();
+	assert_true(value(PROBE_TREE_PROCESSES) == 6);
+	stored_write(root, "proc/1200/task/1207/children", "1205 1211 1212 ");
+	t.scan_ns = 0;
+	t.pids = 1000;
+	read_tree();
+	assert_true(value(PROBE_TREE_PROCESSES) == 7);
 	probe_tree_done(&t);
 	stored_remove(root, "");
 }
@@ -313,11 +341,11 @@ static void test_limit(void **state)
 	assert_int_equal(probe_tree_init(&t, root, 1200, 0), 0);
 	for (i = 0; i < 2; i++) {
 		read_tree();
-		/* 4096 followed: 5 of the tree, one of them a zombie, so 4091 of
-		 * these 4105 */
+		/* 4096 followed: 1200, 1201, 1202, the zombie 1203, and 4092 of
+		 * these 4105; 13 and 1205 are left out */
 		assert_true(value(PROBE_TREE_PROCESSES) == PROBE_TREE_MAX - 1);
 		assert_int_equal(v.untracked, 14);
-		assert_int_equal(probe_tree_cpu_total_ns(&t), (925 + 4091) * TICK);
+		assert_int_equal(probe_tree_cpu_total_ns(&t), (915 + 4092) * TICK);
 	}
 	probe_tree_done(&t);
 	stored_remove(root, "");

@@ -17,24 +17,24 @@
 #include "wire/run.h"
 
 static const char start_text[] = "lapse-run 1\n"
-                                 "id=20261128-010203-abcd\n"
-                                 "dir=/home/a b/lapse-runs/x\n"
-                                 "name=50%25%0A\n"
-                                 "project=\n"
-                                 "command=python3 'a=b.py'\n"
-                                 "cwd=/\n"
-                                 "host=h\n"
-                                 "user=\xc3\xa4\n"
-                                 "tags=a,b\n"
-                                 "notes=two%0Alines%09tab%7F\n"
-                                 "launcher_pid=7\n"
-                                 "launcher_start=18446744073709551615\n"
-                                 "child_pid=8\n"
-                                 "child_start=99\n"
-                                 "start_ns=1795827723000000001\n"
-                                 "start_boot_ns=12\n"
-                                 "stall_after_ms=-1\n"
-                                 "end\n";
+				 "id=20261128-010203-abcd\n"
+				 "dir=/home/a b/lapse-runs/x\n"
+				 "name=50%25%0A\n"
+				 "project=\n"
+				 "command=python3 'a=b.py'\n"
+				 "cwd=/\n"
+				 "host=h\n"
+				 "user=\xc3\xa4\n"
+				 "tags=a,b\n"
+				 "notes=two%0Alines%09tab%7F\n"
+				 "launcher_pid=7\n"
+				 "launcher_start=18446744073709551615\n"
+				 "child_pid=8\n"
+				 "child_start=99\n"
+				 "start_ns=1795827723000000001\n"
+				 "start_boot_ns=12\n"
+				 "stall_after_ms=-1\n"
+				 "end\n";
 
 static void fill_start(struct run_start *r)
 {
@@ -76,8 +76,8 @@ static void test_start_text(void **state)
 static void test_outcome(void **state)
 {
 	static const char text[] = "lapse-outcome 1\nid=x\nkind=oom\ncode=-1\nsignal=9\ncore=0\n"
-	                           "end_ns=5\nuser_s=1.250000\nsystem_s=0.000001\n"
-	                           "max_rss=4096\nevidence=e\nstderr_tail=a%00b%25\nend\n";
+				   "end_ns=5\nuser_s=1.250000\nsystem_s=0.000001\n"
+				   "max_rss=4096\nevidence=e\nstderr_tail=a%00b%25\nend\n";
 	static char out[RUN_FILE_MAX];
 	static struct run_outcome o, back;
 	char why[128] = "";
@@ -125,21 +125,21 @@ static void test_damage(void **state)
 	static const struct {
 		const char *text, *why;
 	} rows[] = {
-	        {"lapse-run 2\nend\n", "line 1: not \"lapse-run 1\""},
-	        {"lapse-outcome 1\nend\n", "line 1: not \"lapse-run 1\""},
-	        {"lapse-run 1\nchild_pid=1x\nend\n", "line 2: bad value of child_pid"},
-	        {"lapse-run 1\nchild_pid=\nend\n", "line 2: bad value of child_pid"},
-	        {"lapse-run 1\nchild_start=-1\nend\n", "line 2: bad value of child_start"},
-	        {"lapse-run 1\nchild_start=18446744073709551616\nend\n",
-	         "line 2: bad value of child_start"},
-	        {"lapse-run 1\nstart_ns=9223372036854775808\nend\n",
-	         "line 2: bad value of start_ns"},
-	        {"lapse-run 1\nid=a\nname=%4\nend\n", "line 3: bad value of name"},
-	        {"lapse-run 1\nname=%zz\nend\n", "line 2: bad value of name"},
-	        {"lapse-run 1\nnonsense\nend\n", "line 2: neither key=value nor \"end\""},
-	        {"lapse-run 1\nend\nid=a\n", "line 3: something behind \"end\""},
-	        {"lapse-run 1\nid=../x\nend\n", "bad value of id"},
-	        {"lapse-run 1\nid=a/b\nend\n", "bad value of id"},
+		{"lapse-run 2\nend\n", "line 1: not \"lapse-run 1\""},
+		{"lapse-outcome 1\nend\n", "line 1: not \"lapse-run 1\""},
+		{"lapse-run 1\nchild_pid=1x\nend\n", "line 2: bad value of child_pid"},
+		{"lapse-run 1\nchild_pid=\nend\n", "line 2: bad value of child_pid"},
+		{"lapse-run 1\nchild_start=-1\nend\n", "line 2: bad value of child_start"},
+		{"lapse-run 1\nchild_start=18446744073709551616\nend\n",
+		 "line 2: bad value of child_start"},
+		{"lapse-run 1\nstart_ns=9223372036854775808\nend\n",
+		 "line 2: bad value of start_ns"},
+		{"lapse-run 1\nid=a\nname=%4\nend\n", "line 3: bad value of name"},
+		{"lapse-run 1\nname=%zz\nend\n", "line 2: bad value of name"},
+		{"lapse-run 1\nnonsense\nend\n", "line 2: neither key=value nor \"end\""},
+		{"lapse-run 1\nend\nid=a\n", "line 3: something behind \"end\""},
+		{"lapse-run 1\nid=../x\nend\n", "bad value of id"},
+		{"lapse-run 1\nid=a/b\nend\n", "bad value of id"},
 	};
 	static struct run_start r;
 	char why[128];
@@ -149,7 +149,7 @@ static void test_damage(void **state)
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		why[0] = '\0';
 		assert_int_equal(run_start_parse(rows[i].text, strlen(rows[i].text), &r, why),
-		                 -EBADMSG);
+				 -EBADMSG);
 		assert_string_equal(why, rows[i].why);
 	}
 }
@@ -159,7 +159,7 @@ static void test_damage(void **state)
 static void test_tolerant(void **state)
 {
 	static const char text[] = "lapse-run 1\nfuture=%zz\nname=longer name\nname=n\n"
-	                           "start_ns=-9223372036854775808\nend\n";
+				   "start_ns=-9223372036854775808\nend\n";
 	static struct run_start r;
 	char why[128] = "";
 
@@ -222,10 +222,10 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_start_text), cmocka_unit_test(test_outcome),
-	        cmocka_unit_test(test_cut_short),  cmocka_unit_test(test_damage),
-	        cmocka_unit_test(test_tolerant),   cmocka_unit_test(test_limits),
-	        cmocka_unit_test(test_names),
+		cmocka_unit_test(test_start_text), cmocka_unit_test(test_outcome),
+		cmocka_unit_test(test_cut_short),  cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_tolerant),   cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * define.c - processes and series: found again by identity, ids handed out at
+ * catalog.c - processes and series: found again by identity, ids handed out at
  * once, rows written with the next commit and kept pending until one succeeds.
  */
 #include "base/mem.h"
@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void define_init(struct define *d)
+void catalog_init(struct catalog *d)
 {
-	*d = (struct define){0};
+	*d = (struct catalog){0};
 	map_init(&d->by_uid);
 	map_init(&d->by_name);
 }
 
-static void define_free_series(struct sink_series *d)
+static void catalog_free_series(struct sink_series *d)
 {
 	free((char *)d->name);
 	free((char *)d->labels);
@@ -26,16 +26,16 @@ static void define_free_series(struct sink_series *d)
 	free((char *)d->source);
 }
 
-static void define_free_pending(struct define *d)
+static void catalog_free_pending(struct catalog *d)
 {
 	size_t i;
 
 	for (i = 0; i < d->n_pending; i++)
-		define_free_series(&d->pending[i].d);
+		catalog_free_series(&d->pending[i].d);
 	d->n_pending = 0;
 }
 
-void define_done(struct define *d)
+void catalog_done(struct catalog *d)
 {
 	size_t i;
 
@@ -43,35 +43,35 @@ void define_done(struct define *d)
 		free((char *)d->processes[i].p.role);
 		free((char *)d->processes[i].p.program);
 	}
-	define_free_pending(d);
+	catalog_free_pending(d);
 	free(d->processes);
 	free(d->series);
 	free(d->pending);
 	map_done(&d->by_uid);
 	map_done(&d->by_name);
-	define_init(d);
+	catalog_init(d);
 }
 
-static const char *define_str(const char *s)
+static const char *catalog_str(const char *s)
 {
 	return s ? s : "";
 }
 
-static bool define_is_equal(const struct sink_process *a, const struct sink_process *b)
+static bool catalog_is_equal(const struct sink_process *a, const struct sink_process *b)
 {
 	return a->pid == b->pid && a->ppid == b->ppid && a->start_time == b->start_time &&
 	       a->rank == b->rank && a->local_rank == b->local_rank &&
 	       a->world_size == b->world_size && a->start_ns == b->start_ns &&
 	       a->end_ns == b->end_ns && a->dropped == b->dropped && a->refused == b->refused &&
-	       strcmp(a->role, define_str(b->role)) == 0 &&
-	       strcmp(a->program, define_str(b->program)) == 0;
+	       strcmp(a->role, catalog_str(b->role)) == 0 &&
+	       strcmp(a->program, catalog_str(b->program)) == 0;
 }
 
 /* Take over *p as process number i (0-based), with copies of its strings. */
-static void define_set_process(struct define *d, size_t i, const struct sink_process *p)
+static void catalog_set_process(struct catalog *d, size_t i, const struct sink_process *p)
 {
 	struct sink_process *to = &d->processes[i].p;
-	char *role = xstrdup(define_str(p->role)), *program = xstrdup(define_str(p->program));
+	char *role = xstrdup(catalog_str(p->role)), *program = xstrdup(catalog_str(p->program));
 
 	free((char *)to->role);
 	free((char *)to->program);
@@ -80,36 +80,36 @@ static void define_set_process(struct define *d, size_t i, const struct sink_pro
 	to->program = program;
 }
 
-static size_t define_new_process(struct define *d, const uint8_t uid[16])
+static size_t catalog_new_process(struct catalog *d, const uint8_t uid[16])
 {
 	size_t i = d->n_processes++;
 
 	d->processes = xgrow(d->processes, i, &d->cap_processes, sizeof(*d->processes));
-	d->processes[i] = (struct define_process){0};
+	d->processes[i] = (struct catalog_process){0};
 	map_put(&d->by_uid, uid, 16, i);
 	return i;
 }
 
-int define_process(struct store *s, const struct sink_process *p, uint32_t *ret_id)
+int catalog_process(struct store *s, const struct sink_process *p, uint32_t *ret_id)
 {
-	struct define *d = &s->define;
+	struct catalog *d = &s->catalog;
 	uint64_t i;
 
 	err_clear(&s->err);
-	if (strlen(define_str(p->role)) > DEFINE_TEXT_MAX ||
-	    strlen(define_str(p->program)) > DEFINE_TEXT_MAX)
+	if (strlen(catalog_str(p->role)) > CATALOG_TEXT_MAX ||
+	    strlen(catalog_str(p->program)) > CATALOG_TEXT_MAX)
 		return err_set(&s->err, -EINVAL, "%s: a process's role or program is longer than %u",
-		               s->path, DEFINE_TEXT_MAX);
+		               s->path, CATALOG_TEXT_MAX);
 	if (!map_get(&d->by_uid, p->uid, 16, &i)) {
-		if (d->n_processes >= DEFINE_PROCESSES_MAX)
+		if (d->n_processes >= CATALOG_PROCESSES_MAX)
 			return err_set(&s->err, -ENOSPC, "%s: more than %u processes", s->path,
-			               DEFINE_PROCESSES_MAX);
-		i = define_new_process(d, p->uid);
-	} else if (define_is_equal(&d->processes[i].p, p)) {
+			               CATALOG_PROCESSES_MAX);
+		i = catalog_new_process(d, p->uid);
+	} else if (catalog_is_equal(&d->processes[i].p, p)) {
 		*ret_id = (uint32_t)i + 1;
 		return 0;
 	}
-	define_set_process(d, i, p);
+	catalog_set_process(d, i, p);
 	d->dirty += !d->processes[i].dirty;
 	d->processes[i].dirty = true;
 	*ret_id = (uint32_t)i + 1;
@@ -117,9 +117,9 @@ int define_process(struct store *s, const struct sink_process *p, uint32_t *ret_
 }
 
 /* Identity: process, class (scalar, histogram, span), name, labels. */
-static char *define_key(const struct sink_series *d, size_t *ret_len)
+static char *catalog_key(const struct sink_series *d, size_t *ret_len)
 {
-	const char *name = define_str(d->name), *labels = define_str(d->labels);
+	const char *name = catalog_str(d->name), *labels = catalog_str(d->labels);
 	size_t n = strlen(name) + 1, m = strlen(labels);
 	char *key = xcalloc(5 + n + m, 1);
 
@@ -131,39 +131,39 @@ static char *define_key(const struct sink_series *d, size_t *ret_len)
 	return key;
 }
 
-static size_t define_new_series(struct define *d, const char *key, size_t key_len,
+static size_t catalog_new_series(struct catalog *d, const char *key, size_t key_len,
                                 const struct sink_series *from)
 {
-	const char *unit = define_str(from->unit);
+	const char *unit = catalog_str(from->unit);
 	size_t i = d->n_series++;
 
 	d->series = xgrow(d->series, i, &d->cap_series, sizeof(*d->series));
-	d->series[i] = (struct define_series){.kind = (uint8_t)from->kind,
+	d->series[i] = (struct catalog_series){.kind = (uint8_t)from->kind,
 	                                      .unit = map_hash(unit, strlen(unit))};
 	map_put(&d->by_name, key, key_len, i);
 	return i;
 }
 
-static void define_pend(struct define *d, size_t i, const struct sink_series *from)
+static void catalog_pend(struct catalog *d, size_t i, const struct sink_series *from)
 {
-	struct define_pending *p;
+	struct catalog_pending *p;
 
 	d->pending = xgrow(d->pending, d->n_pending, &d->cap_pending, sizeof(*d->pending));
 	p = &d->pending[d->n_pending++];
 	p->id = (uint32_t)i + 1;
 	p->d = *from;
-	p->d.name = xstrdup(define_str(from->name));
-	p->d.labels = xstrdup(define_str(from->labels));
-	p->d.unit = xstrdup(define_str(from->unit));
-	p->d.help = xstrdup(define_str(from->help));
-	p->d.source = xstrdup(define_str(from->source));
+	p->d.name = xstrdup(catalog_str(from->name));
+	p->d.labels = xstrdup(catalog_str(from->labels));
+	p->d.unit = xstrdup(catalog_str(from->unit));
+	p->d.help = xstrdup(catalog_str(from->help));
+	p->d.source = xstrdup(catalog_str(from->source));
 }
 
 /* The first unit and kind of a series win; say so once. */
-static void define_conflict(struct store *s, struct define_series *have,
+static void catalog_conflict(struct store *s, struct catalog_series *have,
                             const struct sink_series *d)
 {
-	const char *unit = define_str(d->unit);
+	const char *unit = catalog_str(d->unit);
 	char *text;
 
 	if (have->conflict ||
@@ -171,52 +171,52 @@ static void define_conflict(struct store *s, struct define_series *have,
 		return;
 	text = xasprintf("%.255s%s%.255s%s was defined again as a %s in \"%.63s\"; the first unit "
 	                 "and kind stay",
-	                 d->name, *define_str(d->labels) ? "{" : "", define_str(d->labels),
-	                 *define_str(d->labels) ? "}" : "",
+	                 d->name, *catalog_str(d->labels) ? "{" : "", catalog_str(d->labels),
+	                 *catalog_str(d->labels) ? "}" : "",
 	                 d->kind == SINK_COUNTER ? "counter" : "gauge", unit);
 	have->conflict = commit_event(s, d->process, 2, "series-conflict", text) == 0;
 	free(text);
 }
 
-static int define_check_series(struct store *s, const struct sink_series *d)
+static int catalog_check_series(struct store *s, const struct sink_series *d)
 {
-	const char *texts[] = {define_str(d->name), define_str(d->labels), define_str(d->unit),
-	                       define_str(d->help), define_str(d->source)};
+	const char *texts[] = {catalog_str(d->name), catalog_str(d->labels), catalog_str(d->unit),
+	                       catalog_str(d->help), catalog_str(d->source)};
 	size_t i;
 
-	if (d->process == 0 || d->process > s->define.n_processes)
+	if (d->process == 0 || d->process > s->catalog.n_processes)
 		return err_set(&s->err, -EINVAL, "%s: a series names process %u, which is unknown",
 		               s->path, d->process);
 	if (d->kind < SINK_GAUGE || d->kind > SINK_SPAN || !*texts[0])
 		return err_set(&s->err, -EINVAL, "%s: a series without name or kind", s->path);
 	for (i = 0; i < ARRAY_LEN(texts); i++)
-		if (strlen(texts[i]) > DEFINE_TEXT_MAX)
+		if (strlen(texts[i]) > CATALOG_TEXT_MAX)
 			return err_set(&s->err, -EINVAL, "%s: series %.64s: a text is longer than %u",
-			               s->path, texts[0], DEFINE_TEXT_MAX);
+			               s->path, texts[0], CATALOG_TEXT_MAX);
 	return 0;
 }
 
-int define_series(struct store *s, const struct sink_series *d, uint32_t *ret_id)
+int catalog_series(struct store *s, const struct sink_series *d, uint32_t *ret_id)
 {
-	struct define *all = &s->define;
+	struct catalog *all = &s->catalog;
 	size_t key_len;
 	char *key;
 	uint64_t i;
 	int r;
 
 	err_clear(&s->err);
-	r = define_check_series(s, d);
+	r = catalog_check_series(s, d);
 	if (r < 0)
 		return r;
-	key = define_key(d, &key_len);
+	key = catalog_key(d, &key_len);
 	if (map_get(&all->by_name, key, key_len, &i)) {
-		define_conflict(s, &all->series[i], d);
-	} else if (all->n_series >= DEFINE_SERIES_MAX) {
+		catalog_conflict(s, &all->series[i], d);
+	} else if (all->n_series >= CATALOG_SERIES_MAX) {
 		r = err_set(&s->err, -ENOSPC, "%s: more than %u series", s->path,
-		            DEFINE_SERIES_MAX);
+		            CATALOG_SERIES_MAX);
 	} else {
-		i = define_new_series(all, key, key_len, d);
-		define_pend(all, i, d);
+		i = catalog_new_series(all, key, key_len, d);
+		catalog_pend(all, i, d);
 	}
 	free(key);
 	if (r == 0)
@@ -224,9 +224,9 @@ int define_series(struct store *s, const struct sink_series *d, uint32_t *ret_id
 	return r;
 }
 
-static int define_write_process(struct store *s, size_t i, uint64_t seq)
+static int catalog_write_process(struct store *s, size_t i, uint64_t seq)
 {
-	const struct sink_process *p = &s->define.processes[i].p;
+	const struct sink_process *p = &s->catalog.processes[i].p;
 	sqlite3_stmt *st = s->sql[SQL_PROCESS];
 	const int64_t numbers[] = {p->rank,   p->local_rank,       p->world_size,      p->start_ns,
 	                           p->end_ns, (int64_t)p->dropped, (int64_t)p->refused};
@@ -245,7 +245,7 @@ static int define_write_process(struct store *s, size_t i, uint64_t seq)
 	return db_run(st, "writing a process", &s->err);
 }
 
-static int define_write_series(struct store *s, const struct define_pending *p, uint64_t seq)
+static int catalog_write_series(struct store *s, const struct catalog_pending *p, uint64_t seq)
 {
 	sqlite3_stmt *st = s->sql[SQL_SERIES];
 
@@ -261,40 +261,40 @@ static int define_write_series(struct store *s, const struct define_pending *p, 
 	return db_run(st, "writing a series", &s->err);
 }
 
-int define_write(struct store *s, uint64_t seq)
+int catalog_write(struct store *s, uint64_t seq)
 {
-	struct define *d = &s->define;
+	struct catalog *d = &s->catalog;
 	size_t i;
 	int r = 0;
 
 	for (i = 0; r == 0 && d->dirty && i < d->n_processes; i++)
 		if (d->processes[i].dirty)
-			r = define_write_process(s, i, seq);
+			r = catalog_write_process(s, i, seq);
 	for (i = 0; r == 0 && i < d->n_pending; i++)
-		r = define_write_series(s, &d->pending[i], seq);
+		r = catalog_write_series(s, &d->pending[i], seq);
 	return r;
 }
 
-void define_written(struct store *s)
+void catalog_written(struct store *s)
 {
-	struct define *d = &s->define;
+	struct catalog *d = &s->catalog;
 	size_t i;
 
 	for (i = 0; d->dirty && i < d->n_processes; i++)
 		d->processes[i].dirty = false;
 	d->dirty = 0;
-	define_free_pending(d);
+	catalog_free_pending(d);
 }
 
-static int define_load_processes(struct store *s, sqlite3_stmt *st, struct err *e)
+static int catalog_load_processes(struct store *s, sqlite3_stmt *st, struct err *e)
 {
 	struct sink_process p;
 	size_t i;
 	int rc;
 
 	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
-		i = s->define.n_processes;
-		if (sqlite3_column_int64(st, 0) != (int64_t)i + 1 || i >= DEFINE_PROCESSES_MAX ||
+		i = s->catalog.n_processes;
+		if (sqlite3_column_int64(st, 0) != (int64_t)i + 1 || i >= CATALOG_PROCESSES_MAX ||
 		    sqlite3_column_bytes(st, 1) != 16)
 			return err_set(e, -EUCLEAN, "%s: table process: row %zu is not a process",
 			               s->path, i + 1);
@@ -311,14 +311,14 @@ static int define_load_processes(struct store *s, sqlite3_stmt *st, struct err *
 		p.end_ns = sqlite3_column_int64(st, 11);
 		p.dropped = (uint64_t)sqlite3_column_int64(st, 12);
 		p.refused = (uint64_t)sqlite3_column_int64(st, 13);
-		define_set_process(&s->define, define_new_process(&s->define, p.uid), &p);
+		catalog_set_process(&s->catalog, catalog_new_process(&s->catalog, p.uid), &p);
 	}
 	return rc == SQLITE_DONE ? 0 : db_fail(s->db, rc, "reading table process", e);
 }
 
-static int define_load_series(struct store *s, sqlite3_stmt *st, struct err *e)
+static int catalog_load_series(struct store *s, sqlite3_stmt *st, struct err *e)
 {
-	struct define *d = &s->define;
+	struct catalog *d = &s->catalog;
 	struct sink_series one = {0};
 	size_t key_len;
 	char *key;
@@ -331,18 +331,18 @@ static int define_load_series(struct store *s, sqlite3_stmt *st, struct err *e)
 		one.unit = db_text(st, 4);
 		one.kind = (enum sink_kind)sqlite3_column_int(st, 5);
 		if (sqlite3_column_int64(st, 0) != (int64_t)d->n_series + 1 ||
-		    d->n_series >= DEFINE_SERIES_MAX || one.process == 0 ||
+		    d->n_series >= CATALOG_SERIES_MAX || one.process == 0 ||
 		    one.process > d->n_processes || one.kind < SINK_GAUGE || one.kind > SINK_SPAN)
 			return err_set(e, -EUCLEAN, "%s: table series: row %zu is not a series", s->path,
 			               d->n_series + 1);
-		key = define_key(&one, &key_len);
-		define_new_series(d, key, key_len, &one);
+		key = catalog_key(&one, &key_len);
+		catalog_new_series(d, key, key_len, &one);
 		free(key);
 	}
 	return rc == SQLITE_DONE ? 0 : db_fail(s->db, rc, "reading table series", e);
 }
 
-int define_load(struct store *s, struct err *e)
+int catalog_load(struct store *s, struct err *e)
 {
 	static const char *const sql[] = {
 		"SELECT id, uid, pid, ppid, start_time, role, program, rank, local_rank, world_size,"
@@ -356,7 +356,7 @@ int define_load(struct store *s, struct err *e)
 		r = db_prepare(s->db, sql[i], e, &st);
 		if (r < 0)
 			break;
-		r = i == 0 ? define_load_processes(s, st, e) : define_load_series(s, st, e);
+		r = i == 0 ? catalog_load_processes(s, st, e) : catalog_load_series(s, st, e);
 		sqlite3_finalize(st);
 	}
 	return r;
