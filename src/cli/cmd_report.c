@@ -217,6 +217,7 @@ static void report_json_machines(struct json *j, const struct figures *f)
 		report_json_stat(j, "tree_rss_bytes", &m->tree_rss);
 		report_json_stat(j, "memory_used_bytes", &m->used);
 		report_json_stat(j, "memory_total_bytes", &m->total);
+		report_json_stat(j, "memory_limit_bytes", &m->limit);
 		json_object_end(j);
 	}
 	json_array_end(j);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,6 +140,22 @@ static const char *run_default_name(char *const argv[])
 	return program;
 }
 
+/* Who we are by /etc/passwd alone: a directory service may be slow or down. */
+static void run_user(char *to, size_t cap)
+{
+	FILE *file = fopen("/etc/passwd", "re");
+	struct passwd *p = NULL;
+
+	while (file && (p = fgetpwent(file)) != NULL && p->pw_uid != geteuid())
+		;
+	if (p)
+		run_copy(to, cap, p->pw_name);
+	else
+		snprintf(to, cap, "%u", (unsigned)geteuid());
+	if (file)
+		fclose(file);
+}
+
 static void run_describe(struct run_start *r, char *const argv[])
 {
 	const char *user = getenv("LOGNAME");
@@ -164,7 +181,7 @@ static void run_describe(struct run_start *r, char *const argv[])
 	if (user && user[0])
 		run_copy(r->user, sizeof(r->user), user);
 	else
-		snprintf(r->user, sizeof(r->user), "%u", (unsigned)geteuid());
+		run_user(r->user, sizeof(r->user));
 	if (run_opt.stall_after_ns == 0)
 		r->stall_after_ms = -1;
 	else if (run_opt.stall_after_ns > 0)
@@ -239,8 +256,10 @@ static void run_end(struct launch *l, const struct run_start *r)
 	if (l->recorded && launch_files_end(&l->files, o, &e) < 0)
 		run_say(l, "how the command ended is not recorded: %s", e.text);
 	free(o);
-	l->signal.wanted = false;
 	if (l->recorded && l->terminal) {
+		/* The key that ended the command does not mean the summary. */
+		launch_signal_take(&l->signal);
+		l->signal.wanted = false;
 		if (run_wait_finished(l))
 			report_summary(r->dir, stderr);
 		else if (l->agent.off || launch_agent_check(&l->agent) < 0)

@@ -375,6 +375,7 @@ static int figures_read_machines(struct figures *f, struct err *e)
 		{"tree/rss", offsetof(struct figures_machine, tree_rss)},
 		{"memory/used", offsetof(struct figures_machine, used)},
 		{"memory/total", offsetof(struct figures_machine, total)},
+		{"memory/limit", offsetof(struct figures_machine, limit)},
 	};
 	size_t i, row;
 	int err;
@@ -430,10 +431,9 @@ static void figures_read_times(struct figures *f)
 			start = f->ranks[i].start_ns;
 		if (f->ranks[i].end_ns > end)
 			end = f->ranks[i].end_ns;
-		f->active_s += f->ranks[i].step.total_s;
 	}
 	f->overall_s = f->n_ranks ? (double)(end - start) / 1e9 : 0;
-	f->active_s /= f->n_ranks ? (double)f->n_ranks : 1;
+	f->active_s = f->n_ranks ? f->step.total_s / (double)f->n_ranks : 0;
 	figures_rate(f, &f->samples, false);
 	figures_rate(f, &f->tokens, true);
 	for (i = 0; i < f->v->n_processes; i++) {

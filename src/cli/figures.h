@@ -61,6 +61,7 @@ struct figures_machine {
 	struct view_stat tree_cpu; /* cores */
 	struct view_stat tree_rss; /* bytes */
 	struct view_stat used, total; /* bytes */
+	struct view_stat limit; /* bytes; the tightest cgroup limit */
 };
 
 struct figures {

@@ -173,13 +173,15 @@ static void summary_put_memory(struct summary *s, const struct figures_machine *
 		return;
 	summary_host(s, m);
 	if (m->tree_rss.count > 0)
-		buf_printf(&s->line, "process tree peak %s", fmt_bytes(text, m->tree_rss.max));
+		buf_printf(&s->line, "process tree %s", fmt_bytes(text, m->tree_rss.max));
 	if (m->used.count > 0)
-		buf_printf(&s->line, "%smachine peak %s", m->tree_rss.count ? ", " : "",
+		buf_printf(&s->line, "%smachine %s", m->tree_rss.count ? ", " : "",
 			   fmt_bytes(text, m->used.max));
 	if (m->used.count > 0 && m->total.count > 0)
 		buf_printf(&s->line, " of %s", fmt_bytes(text, m->total.last));
-	summary_line(s, TERM_PLAIN, "memory");
+	if (m->limit.count > 0)
+		buf_printf(&s->line, ", limit %s", fmt_bytes(text, m->limit.last));
+	summary_line(s, TERM_PLAIN, "memory peak");
 }
 
 static void summary_put_records(struct summary *s)

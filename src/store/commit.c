@@ -337,7 +337,7 @@ static size_t commit_count(struct commit *c, struct catalog *d)
 		for (i = 0, n = 0; i < d->n_series; i++)
 			if (d->series[i].count)
 				c->series[n++] = (uint32_t)i + 1;
-	} else {
+	} else if (n) {
 		qsort(c->series, n, sizeof(*c->series), commit_order_u32);
 	}
 	return n;
@@ -396,7 +396,9 @@ static int commit_encode(struct commit *c, struct catalog *d)
 	c->order = commit_room(c->order, &c->cap_order, c->hists.n, sizeof(*c->order));
 	for (i = 0; i < c->hists.n; i++)
 		c->order[i] = (uint32_t)i;
-	qsort_r(c->order, c->hists.n, sizeof(*c->order), commit_order_hists, c->hists.rows);
+	if (c->hists.n)
+		qsort_r(c->order, c->hists.n, sizeof(*c->order), commit_order_hists,
+		        c->hists.rows);
 	c->positions = commit_room(c->positions, &c->cap_positions, c->n_moved,
 	                           sizeof(*c->positions));
 	for (i = 0; i < c->n_moved; i++)

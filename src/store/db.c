@@ -231,7 +231,8 @@ int db_open_reader(const char *path, struct buf *warning, struct err *e, sqlite3
 	sqlite3 *db;
 	int r = db_open_uri(path, "", &first, &db);
 
-	if (r < 0 && r != -EUCLEAN && r != -ENOENT && r != -EBUSY && r != -ENOMEM) {
+	/* SQLite's errno is that of its own helper files: ENOENT may mean the index. */
+	if (r < 0 && r != -EUCLEAN && r != -EBUSY && r != -ENOMEM && access(path, R_OK) == 0) {
 		if (db_open_uri(path, "&immutable=1", NULL, &db) == 0) {
 			r = 0;
 			if (db_has_wal(path))

@@ -133,7 +133,7 @@ static void position(uint8_t uid, uint64_t stored, uint64_t overwritten, uint64_
 
 /* Machine figures: CPU 25, 50, 75, 50 % (mean 50), tree 1, 2, 1.5, 1.5 cores
  * (mean 1.5), tree memory 100, 200, 300, 250 MiB (peak 300), machine 1, 2, 3, 2
- * GiB of 16. */
+ * GiB of 16, limit 4. */
 static void machine(uint32_t host)
 {
 	static const struct {
@@ -145,6 +145,7 @@ static void machine(uint32_t host)
 		{"tree/rss", "By", {100 * 0x1p20, 200 * 0x1p20, 300 * 0x1p20, 250 * 0x1p20}},
 		{"memory/used", "By", {0x1p30, 2 * 0x1p30, 3 * 0x1p30, 2 * 0x1p30}},
 		{"memory/total", "By", {16 * 0x1p30, 16 * 0x1p30, 16 * 0x1p30, 16 * 0x1p30}},
+		{"memory/limit", "By", {0x1p32, 0x1p32, 0x1p32, 0x1p32}},
 	};
 	size_t row, i;
 

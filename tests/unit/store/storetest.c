@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -34,6 +35,7 @@ static int storetest_unlink(const char *path, const struct stat *st, int flag, s
 
 void storetest_remove(char *dir)
 {
+	umount2(dir, MNT_DETACH); /* left by a test that failed */
 	nftw(dir, storetest_unlink, 16, FTW_DEPTH | FTW_PHYS);
 	free(dir);
 }

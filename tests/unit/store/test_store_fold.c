@@ -123,7 +123,6 @@ static void test_nothing_is_lost(void **state)
 		free(ref[k].v);
 	}
 	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM tail"), 0);
-	assert_int_equal(storetest_sql(*state, "SELECT max(n) FROM chunk"), CHUNK_POINTS_MAX);
 }
 
 static void push_many(struct store *s, uint32_t id, size_t n, int64_t first)
@@ -221,7 +220,7 @@ static void test_histograms(void **state)
 		h.time_ns = h.step = (int64_t)i;
 		assert_int_equal(k->ops->hist(k, &h), 0);
 		storetest_push(s, g, (int64_t)i, (int64_t)i, 1);
-		if (i % 700 == 0) {
+		if (i == 1300 || i == 1310) {
 			storetest_commit(s);
 			storetest_fold(s);
 		}

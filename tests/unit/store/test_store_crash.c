@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_store_crash.c - a writer killed at any instant, a full file system, a
+ * file deleted or damaged underneath, a second writer.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "storetest.h"
+
+#define SAMPLES 50 /* in each commit of the writer that is killed */
+
+static int setup(void **state)
+{
+	*state = storetest_dir();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	storetest_remove(*state);
+	return 0;
+}
+
+/* Commit for ever: sample k of all has value k; after commit c the lane is at
+ * position c. After each commit one byte goes to fd. */
+static void write_forever(const char *dir, int fd, bool no_wal)
+{
+	const struct store_options o = {.dir = dir, .host = "h", .no_wal = no_wal};
+	struct sink_position pos = {.ring = {5}};
+	struct sink_process p = {.uid = {5}, .role = "trainer", .program = "x"};
+	struct sink_series d = {.name = "a", .kind = SINK_GAUGE};
+	struct store *s = NULL;
+	struct err e = {0};
+	struct sink *k;
+	uint32_t id = 0;
+	uint64_t n, i;
+
+	if (store_open(&o, &e, &s) < 0)
+		_exit(1);
+	k = store_sink(s);
+	if (k->ops->process(k, &p, &d.process) < 0 || k->ops->series(k, &d, &id) < 0)
+		_exit(2);
+	if (k->ops->resume(k, pos.ring, 0, &pos) < 0)
+		pos.pos = 0;
+	for (n = pos.pos * SAMPLES;;) {
+		for (i = 0; i < SAMPLES; i++, n++) {
+			const struct sink_sample v = {(int64_t)n, (int64_t)n, (double)n, id, 0};
+
+			k->ops->samples(k, &v, 1);
+		}
+		pos.pos++;
+		k->ops->position(k, &pos);
+		if (k->ops->commit(k) < 0)
+			_exit(3);
+		if (write(fd, "x", 1) != 1)
+			_exit(4);
+		if (pos.pos % 7 == 0 && store_fold(s, true, &e) < 0)
+			_exit(5);
+	}
+}
+
+static uint64_t position_now(const char *dir)
+{
+	const uint8_t ring[16] = {5};
+	struct store *s = storetest_open(dir);
+	struct sink_position pos = {0};
+
+	store_sink(s)->ops->resume(store_sink(s), ring, 0, &pos);
+	storetest_close(s);
+	return pos.pos;
+}
+
+/* Kill a writer after at least some commits; everything whose commit returned
+ * must be there, in whole commits, and positions and samples must agree. */
+static void kill_and_look(const char *dir, unsigned round, bool no_wal, uint64_t *commits)
+{
+	struct timespec t = {.tv_nsec = 1000 * (long)(round * 977 % 9000)};
+	struct storetest_points got;
+	uint64_t acknowledged = 0, i;
+	int fds[2], status;
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		close(fds[0]);
+		write_forever(dir, fds[1], no_wal);
+	}
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &byte, 1), 1);
+	acknowledged = 1;
+	nanosleep(&t, NULL);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	while (read(fds[0], &byte, 1) == 1)
+		acknowledged++;
+	close(fds[0]);
+
+	got = storetest_read_dir(dir, 1);
+	assert_int_equal(got.n % SAMPLES, 0);
+	assert_true(got.n >= (*commits + acknowledged) * SAMPLES);
+	for (i = 0; i < got.n; i++)
+		assert_true(got.v[i].value == (double)i);
+	if (round % 3 == 0) /* else the next writer finds it as it was left */
+		assert_int_equal(position_now(dir), got.n / SAMPLES);
+	*commits = got.n / SAMPLES;
+	free(got.v);
+}
+
+static void test_kill(void **state)
+{
+	uint64_t commits = 0;
+	unsigned round;
+
+	for (round = 0; round < 40; round++)
+		kill_and_look(*state, round, false, &commits);
+	assert_true(commits >= 40);
+	assert_int_equal(position_now(*state), commits);
+	assert_int_equal(storetest_count(*state, "h.db"), 1); /* no lock, no log is left */
+}
+
+static void test_kill_without_wal(void **state)
+{
+	uint64_t commits = 0;
+	unsigned round;
+
+	for (round = 0; round < 10; round++)
+		kill_and_look(*state, round, true, &commits);
+	assert_int_equal(position_now(*state), commits);
+	assert_int_equal(storetest_sql(*state, "SELECT journal_mode = 'wal' FROM"
+	                                       " pragma_journal_mode"),
+	                 0);
+}
+
+static void test_second_writer(void **state)
+{
+	const struct store_options o = {.dir = *state, .host = "h"};
+	struct store *a = storetest_open(*state), *b = NULL;
+	struct err e = {0};
+
+	assert_int_equal(store_open(&o, &e, &b), -EBUSY);
+	assert_non_null(strstr(e.text, "another process"));
+	storetest_close(a);
+	a = storetest_open(*state);
+	storetest_close(a);
+}
+
+static void test_modes(void **state)
+{
+	char *dir = storetest_path(*state, "new/er"), *path;
+	struct store *s = storetest_open(dir);
+	struct stat st;
+	size_t i;
+
+	storetest_process(s, 1);
+	storetest_commit(s);
+	assert_int_equal(stat(dir, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	for (i = 0; i < 4; i++) {
+		static const char *const names[] = {"h.db", "h.db-wal", "h.db-shm", "h.db.lock"};
+
+		path = storetest_path(dir, names[i]);
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_mode & 0777, 0600);
+		free(path);
+	}
+	storetest_close(s);
+	assert_int_equal(storetest_sql(dir, "SELECT auto_vacuum FROM pragma_auto_vacuum"), 2);
+	free(dir);
+}
+
+static void test_deleted_file(void **state)
+{
+	struct store *s = storetest_open(*state), *again;
+	char *path = storetest_path(*state, "h.db");
+	struct err e = {0};
+
+	storetest_process(s, 1);
+	storetest_commit(s);
+	assert_true(store_is_alive(s));
+	unlink(path);
+	assert_false(store_is_alive(s));
+	close(open(path, O_CREAT | O_WRONLY, 0600)); /* replaced is not alive either */
+	assert_false(store_is_alive(s));
+	assert_int_equal(store_close(s, &e), -ESTALE);
+	unlink(path);
+	again = storetest_open(*state);
+	storetest_process(again, 1);
+	storetest_commit(again);
+	storetest_close(again);
+	assert_int_equal(storetest_count(*state, "h.db"), 1);
+	free(path);
+}
+
+static void test_deleted_folder(void **state)
+{
+	char *dir = storetest_path(*state, "run"), *moved = storetest_path(*state, "moved");
+	struct store *s = storetest_open(dir), *other;
+	struct storetest_points got;
+	struct err e = {0};
+	uint32_t id;
+
+	storetest_process(s, 1);
+	storetest_commit(s);
+	assert_int_equal(rename(dir, moved), 0);
+	other = storetest_open(dir); /* somebody begins the run's folder again */
+	id = storetest_series(other, storetest_process(other, 1), "a", SINK_GAUGE);
+	storetest_push(other, id, 1, 1, 1);
+	storetest_commit(other);
+	assert_int_equal(store_close(s, &e), -ESTALE);
+	got = storetest_read_dir(dir, id); /* closing did not touch the new files */
+	assert_int_equal(got.n, 1);
+	free(got.v);
+	storetest_push(other, id, 2, 2, 2);
+	storetest_commit(other);
+	storetest_close(other);
+	got = storetest_read_dir(dir, id);
+	assert_int_equal(got.n, 2);
+	free(got.v);
+	free(dir);
+	free(moved);
+}
+
+/* A file system of 1 MiB that fills up, and is given room again. */
+static void test_full_file_system(void **state)
+{
+	char *dir = storetest_path(*state, "small");
+	struct storetest_points got;
+	struct store *s;
+	uint32_t id;
+	uint64_t n = 0, lost = 0;
+	int i, r;
+
+	assert_int_equal(mkdir(dir, 0700), 0);
+	if (mount("tmpfs", dir, "tmpfs", 0, "size=1m") < 0) {
+		free(dir);
+		skip();
+	}
+	s = storetest_open(dir);
+	id = storetest_series(s, storetest_process(s, 1), "a", SINK_GAUGE);
+	storetest_commit(s);
+	for (i = 0; i < 200; i++) {
+		int k;
+
+		for (k = 0; k < 1000; k++)
+			storetest_push(s, id, (int64_t)(n * 1000 + (uint64_t)k), 1,
+			               (double)n + rand() / (double)RAND_MAX);
+		r = store_sink(s)->ops->commit(store_sink(s));
+		assert_true(r == 0 || r == -ENOSPC);
+		n += r == 0;
+		lost += r != 0;
+		store_fold(s, true, NULL);
+	}
+	assert_true(n > 2 && lost > 2);
+	assert_int_equal(mount("tmpfs", dir, "tmpfs", MS_REMOUNT, "size=16m"), 0);
+	storetest_push(s, id, 1, 1, -5);
+	storetest_commit(s);
+	storetest_close(s);
+	got = storetest_read_dir(dir, id);
+	assert_int_equal(got.n, n * 1000 + 1);
+	free(got.v);
+	umount(dir);
+	free(dir);
+}
+
+/* ---- damage ---------------------------------------------------------------------- */
+
+static void make_some(const char *dir)
+{
+	struct store *s = storetest_open(dir);
+	uint32_t p = storetest_process(s, 1), id = storetest_series(s, p, "a", SINK_GAUGE);
+	uint32_t hist = storetest_series(s, p, "h", SINK_HISTOGRAM);
+	const struct sink_bin bin = {5, 5};
+	const struct sink_hist h = {.series = hist, .count = 5, .bins = &bin, .n_bins = 1};
+	const struct sink_position pos = {.ring = {5}, .pos = 3};
+	int i;
+
+	for (i = 0; i < 3000; i++) {
+		storetest_push(s, id, i * 1000 + rand() % 100, i, (double)rand());
+		if (i % 1000 == 0) {
+			store_sink(s)->ops->hist(store_sink(s), &h);
+			store_sink(s)->ops->position(store_sink(s), &pos);
+			storetest_commit(s);
+			storetest_fold(s);
+		}
+	}
+	storetest_commit(s); /* and something in the tail */
+	db_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
+	s->corrupt = true; /* leave it as a crash would */
+	store_close(s, NULL);
+}
+
+static void damage(const char *path, const unsigned char *bytes, size_t n, unsigned round)
+{
+	unsigned char *copy = xcalloc(n, 1);
+	unsigned k, seed = round * 2654435761u;
+	FILE *f;
+
+	memcpy(copy, bytes, n);
+	for (k = 0; k < 1 + round % 40; k++) {
+		seed = seed * 1664525u + 1013904223u;
+		copy[seed % n] ^= (unsigned char)(1 + (seed >> 24) % 255);
+	}
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(copy, 1, round % 5 == 4 ? n / 2 : n, f), n / (round % 5 == 4 ? 2 : 1));
+	fclose(f);
+	free(copy);
+}
+
+static int ignore_point(void *arg, const struct store_point *p)
+{
+	(void)arg;
+	(void)p;
+	return 0;
+}
+
+static void read_all(const char *dir)
+{
+	struct store_reader *r = NULL;
+
+	if (store_reader_open(dir, NULL, &r) < 0)
+		return;
+	store_reader_points(r, 0, 1, NULL, ignore_point, NULL, NULL);
+	store_reader_points(r, 0, 2, NULL, ignore_point, NULL, NULL);
+	store_reader_close(r);
+}
+
+/* Any damage: the store opens (with the file set aside, or as it is), goes on,
+ * or says -EUCLEAN; the next open after that sets the file aside. */
+static void test_damaged_file(void **state)
+{
+	char *path = storetest_path(*state, "h.db"), *mark = storetest_path(*state, "h.db.bad");
+	const struct store_options o = {.dir = *state, .host = "h"};
+	unsigned char *bytes;
+	struct stat st;
+	unsigned round, aside = 0, fine = 0;
+	FILE *f;
+
+	make_some(*state);
+	unlink(mark);
+	assert_int_equal(stat(path, &st), 0);
+	bytes = xcalloc((size_t)st.st_size, 1);
+	f = fopen(path, "r");
+	assert_int_equal(fread(bytes, 1, (size_t)st.st_size, f), st.st_size);
+	fclose(f);
+	for (round = 0; round < 150; round++) {
+		struct store *s = NULL;
+		struct err e = {0};
+		uint32_t id;
+		int r;
+
+		damage(path, bytes, (size_t)st.st_size, round);
+		store_check(path, NULL);
+		read_all(*state);
+		r = store_open(&o, &e, &s);
+		assert_true(r == 0 || r == -EPROTO); /* the version may be what was hit */
+		if (r == 0) {
+			id = storetest_series(s, storetest_process(s, 1), "new", SINK_GAUGE);
+			storetest_push(s, id, 1, 1, 1);
+			r = store_sink(s)->ops->commit(store_sink(s));
+			assert_true(r == 0 || r == -EUCLEAN);
+			r = store_close(s, &e);
+			assert_true(r == 0 || r == -EUCLEAN);
+			if (r == -EUCLEAN) {
+				s = storetest_open(*state); /* sets it aside */
+				storetest_close(s);
+				aside++;
+			} else {
+				fine++;
+			}
+		}
+		unlink(path);
+		assert_int_equal(access(mark, F_OK), -1);
+	}
+	assert_true(aside > 0 && fine > 0);
+	assert_true(storetest_count(*state, "h.db.corrupt-") > 0);
+	free(bytes);
+	free(path);
+	free(mark);
+}
+
+static void test_set_aside_is_told(void **state)
+{
+	char *path = storetest_path(*state, "h.db");
+	struct store *s;
+	FILE *f;
+
+	make_some(*state);
+	f = fopen(path, "r+");
+	fwrite("not a database of SQLite", 1, 24, f);
+	fclose(f);
+	s = storetest_open(*state);
+	storetest_close(s);
+	assert_int_equal(storetest_count(*state, "h.db.corrupt-"), 1);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM event WHERE process=0 AND"
+	                                       " severity=2 AND kind='store-corrupt'"),
+	                 1);
+	free(path);
+}
+
+/* Damage that only a fold meets: the handle says so, the next one sets aside. */
+static void test_damage_met_while_writing(void **state)
+{
+	const struct store_options o = {.dir = *state, .host = "h"};
+	struct store *s = storetest_open(*state);
+	uint32_t id = storetest_series(s, storetest_process(s, 1), "a", SINK_GAUGE);
+	struct err e = {0};
+
+	storetest_push(s, id, 1, 1, 1);
+	storetest_commit(s);
+	storetest_close(s);
+	storetest_sql(*state, "UPDATE chunk_data SET blob = zeroblob(40)");
+	s = storetest_open(*state); /* opening does not read chunks */
+	storetest_push(s, id, 2, 2, 2);
+	storetest_commit(s);
+	assert_int_equal(store_fold(s, true, &e), -EUCLEAN);
+	assert_non_null(strstr(e.text, "table chunk, series 1, ordinal 0"));
+	storetest_push(s, id, 3, 3, 3);
+	assert_int_equal(store_sink(s)->ops->commit(store_sink(s)), -EUCLEAN);
+	err_clear(&e);
+	assert_int_equal(store_close(s, &e), -EUCLEAN);
+	err_clear(&e);
+	assert_int_equal(store_open(&o, &e, &s), 0);
+	assert_int_equal(storetest_count(*state, "h.db.corrupt-"), 1);
+	storetest_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_kill, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_kill_without_wal, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_second_writer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_modes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_deleted_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_deleted_folder, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_full_file_system, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_set_aside_is_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_damage_met_while_writing, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
