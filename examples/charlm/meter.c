@@ -51,13 +51,12 @@ static int meter_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double meter_percentile(const struct meter_series *s, double q)
+/* The value at rank ceil(percent / 100 x n), counted from 1, in ms. */
+static double meter_percentile(const struct meter_series *s, size_t percent)
 {
-	double place = q * (double)(s->count - 1);
-	size_t below = (size_t)place, above = below + 1 < s->count ? below + 1 : below;
-	double low = (double)s->ns[below], high = (double)s->ns[above];
+	size_t rank = (s->count * percent + 99) / 100;
 
-	return (low + (high - low) * (place - (double)below)) / 1e6;
+	return (double)s->ns[rank ? rank - 1 : 0] / 1e6;
 }
 
 struct meter_times meter_summary(struct meter *m, enum meter_phase phase)
@@ -67,8 +66,8 @@ struct meter_times meter_summary(struct meter *m, enum meter_phase phase)
 	if (!s->count)
 		return (struct meter_times){0};
 	qsort(s->ns, s->count, sizeof(*s->ns), meter_compare);
-	return (struct meter_times){s->count, meter_percentile(s, 0.50), meter_percentile(s, 0.95),
-				    meter_percentile(s, 0.99)};
+	return (struct meter_times){s->count, meter_percentile(s, 50), meter_percentile(s, 95),
+				    meter_percentile(s, 99)};
 }
 
 void meter_done(struct meter *m)

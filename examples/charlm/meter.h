@@ -45,8 +45,8 @@ int64_t meter_now(void);
  * kept; without memory the program ends with an error. */
 void meter_add(struct meter *m, enum meter_phase phase, int64_t start);
 
-/* Percentiles, interpolated between the two nearest durations. All 0 if
- * nothing was measured. Sorts the series. */
+/* Percentiles by nearest rank, as `lapse report` has them. All 0 if nothing was
+ * measured. Sorts the series. */
 struct meter_times meter_summary(struct meter *m, enum meter_phase phase);
 
 void meter_done(struct meter *m);

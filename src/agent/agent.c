@@ -45,6 +45,7 @@ struct agent {
 	int64_t second_ns;      /* CLOCK_MONOTONIC of the last second's work */
 	int64_t busy_ns;        /* CLOCK_MONOTONIC when something was last alive */
 	struct guard *bell;
+	bool woken;             /* the bell rang: something may be new */
 };
 
 static volatile sig_atomic_t agent_stop;
@@ -256,22 +257,28 @@ static void agent_forget_retired(struct agent *a)
 	a->n_live = k;
 }
 
+/* Take up what is new, and hold its lanes from now on. */
+static void agent_look(struct agent *a, struct wire_anchor *now)
+{
+	agent_scan(a, a->runs, ".run", agent_take_run);
+	agent_scan(a, a->rings, ".ring", agent_take_ring);
+	clock_anchor(a->clock, now);
+	agent_heartbeat(a, now);
+}
+
 static void agent_second(struct agent *a)
 {
 	struct probe_host_values host;
 	struct wire_anchor now;
 	size_t i;
 
-	agent_scan(a, a->runs, ".run", agent_take_run);
-	agent_scan(a, a->rings, ".ring", agent_take_ring);
-	clock_anchor(a->clock, &now);
-	agent_heartbeat(a, &now);
+	agent_look(a, &now);
 	if (a->n_live)
 		probe_host_read(&a->host, &host);
 	for (i = 0; i < a->n_live; i++) {
 		if (!a->o->once)
 			live_probe(a->live[i], &host, now.boot_ns);
-		live_second(a->live[i], a->rings, a->runs, &now);
+		live_second(a->live[i], a->rings, &now);
 	}
 	for (i = 0; i < a->n_live; i++)
 		live_finish(a->live[i], a->rings, a->runs, a->o->once);
@@ -330,19 +337,22 @@ static void agent_sleep(struct agent *a, int64_t ns)
 	}
 	__atomic_store_n(&bell->sleeping, 1, __ATOMIC_SEQ_CST);
 	syscall(SYS_futex, &bell->sleeping, FUTEX_WAIT, 1, &t, NULL, 0);
-	__atomic_store_n(&bell->sleeping, 0, __ATOMIC_RELAXED);
+	a->woken = __atomic_exchange_n(&bell->sleeping, 0, __ATOMIC_RELAXED) == 0;
 }
 
 static bool agent_round(struct agent *a)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct wire_anchor anchor;
 	bool more = false;
 	size_t i;
 
-	if (now - a->second_ns >= AGENT_SECOND || agent_has_outcome(a)) {
+	if (now - a->second_ns >= AGENT_SECOND || agent_has_outcome(a))
 		agent_second(a);
-		now = clock_ns(CLOCK_MONOTONIC);
-	}
+	else if (a->woken)
+		agent_look(a, &anchor);
+	a->woken = false;
+	now = clock_ns(CLOCK_MONOTONIC);
 	for (i = 0; i < a->n_live; i++)
 		more |= live_tick(a->live[i], now, false);
 	return more;

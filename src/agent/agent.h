@@ -24,8 +24,9 @@ struct agent_store {
 	            struct err *e);
 	/* What is known of the run changed. */
 	int (*start)(void *handle, const struct run_start *r, struct err *e);
-	/* Between commits: housekeeping. -ESTALE: the file is gone; -EUCLEAN: it is
-	 * corrupt. Either way the agent closes it and opens it again. */
+	/* Between commits: a slice of housekeeping, some ten milliseconds. 1: there is
+	 * more to do. -ESTALE: the file is gone; -EUCLEAN: it is corrupt: the agent
+	 * closes it and opens it again. */
 	int (*tend)(void *handle, struct err *e);
 	/* The run has ended. */
 	int (*end)(void *handle, const struct run_outcome *o, struct err *e);

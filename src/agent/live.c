@@ -233,15 +233,36 @@ bool live_is_pressed(struct live *l)
 	return false;
 }
 
+/* One slice of the store's housekeeping; true if there is more. */
+static bool live_tend(struct live *l)
+{
+	struct err e = {0};
+	int err;
+
+	if (!l->handle || l->failing)
+		return false;
+	err = l->store->tend(l->handle, &e);
+	if (err == -EUCLEAN || err == -ESTALE)
+		live_drop_store(l, e.text);
+	else if (err < 0)
+		log_warn("run %s: %s", l->start.id, e.text);
+	return err > 0;
+}
+
 bool live_tick(struct live *l, int64_t now_ns, bool force)
 {
+	bool more = false;
+
 	if (!live_open_store(l, now_ns))
 		return false;
 	if (l->failing && now_ns < l->retry_ns)
 		return false;
-	if (!force && now_ns - l->commit_ns < LIVE_COMMIT_NS && !live_is_pressed(l))
-		return false;
-	return live_round(l, now_ns);
+	if (force || now_ns - l->commit_ns >= LIVE_COMMIT_NS || live_is_pressed(l))
+		more = live_round(l, now_ns);
+	/* Housekeeping never keeps a lane waiting for longer than a slice. */
+	if (!force && l->tending && !more && !live_is_pressed(l))
+		l->tending = live_tend(l);
+	return more || (!force && l->tending);
 }
 
 /* ---- machine figures --------------------------------------------------------------- */
@@ -396,20 +417,10 @@ static void live_check_clients(struct live *l, int rings, const struct wire_anch
 	}
 }
 
-void live_second(struct live *l, int rings, int runs, const struct wire_anchor *now)
+void live_second(struct live *l, int rings, const struct wire_anchor *now)
 {
-	struct err e = {0};
-	int err;
-
-	(void)runs;
 	live_check_clients(l, rings, now);
 	if (!l->has_outcome)
 		live_check_hang(l, now->boot_ns);
-	if (!l->handle || l->failing)
-		return;
-	err = l->store->tend(l->handle, &e);
-	if (err == -EUCLEAN || err == -ESTALE)
-		live_drop_store(l, e.text);
-	else if (err)
-		log_warn("run %s: %s", l->start.id, e.text);
+	l->tending = true;
 }

@@ -24,6 +24,7 @@ struct live {
 	int64_t commit_ns;      /* CLOCK_MONOTONIC of the last commit */
 	bool pending;           /* pushed since then, by others than clients */
 	bool failing;           /* the last commit failed */
+	bool tending;           /* the store's housekeeping is not done */
 	uint64_t failures;
 	struct client **clients;
 	size_t n_clients, cap_clients;
@@ -50,8 +51,9 @@ int live_attach(struct live *l, int dirfd, const char *name, char why[128]);
 /* The command was started. */
 void live_set_child(struct live *l, int64_t pid, uint64_t start);
 
-/* Drain all rings and commit if it is time: `now_ns` is CLOCK_MONOTONIC; force:
- * also without need. Returns whether lanes are left with records. */
+/* Drain all rings and commit if it is time, then a slice of housekeeping if it is
+ * due and no lane waits. `now_ns` is CLOCK_MONOTONIC; force: drain and commit
+ * also without need, and nothing else. Returns whether there is more to do. */
 bool live_tick(struct live *l, int64_t now_ns, bool force);
 
 /* Does it need to be drained before its second is over? */
@@ -60,9 +62,9 @@ bool live_is_pressed(struct live *l);
 /* Push machine figures (all values valid or not) at this time. */
 void live_probe(struct live *l, const struct probe_host_values *host, int64_t boot_ns);
 
-/* Each second: anchors, heartbeat, dead processes, hang, housekeeping. rings is
- * the folder of the rings, runs that of the run files. */
-void live_second(struct live *l, int rings, int runs, const struct wire_anchor *now);
+/* Each second: anchors, dead processes, hang; housekeeping becomes due. rings is
+ * the folder of the rings. */
+void live_second(struct live *l, int rings, const struct wire_anchor *now);
 
 /* UTC of a CLOCK_BOOTTIME in this run. */
 int64_t live_utc(const struct live *l, int64_t boot_ns);

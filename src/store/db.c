@@ -31,6 +31,9 @@ int db_errno(sqlite3 *db, int rc)
 		{SQLITE_BUSY, -EBUSY},      {SQLITE_LOCKED, -EBUSY},    {SQLITE_NOMEM, -ENOMEM},
 		{SQLITE_READONLY, -EROFS},  {SQLITE_PERM, -EACCES},     {SQLITE_TOOBIG, -EFBIG},
 		{SQLITE_CANTOPEN, -EACCES}, {SQLITE_PROTOCOL, -EBUSY},
+		/* Our SQL is fixed: these mean that the tables are not ours. */
+		{SQLITE_ERROR, -EUCLEAN},   {SQLITE_CONSTRAINT, -EUCLEAN},
+		{SQLITE_MISMATCH, -EUCLEAN},
 	};
 	int os = db ? sqlite3_system_errno(db) : 0;
 	size_t i;
@@ -173,6 +176,7 @@ int db_open_writer(const char *path, bool wal, struct err *e, sqlite3 **ret)
 	return 0;
 }
 
+/* how: "ro", "rw" to roll back what a killed writer left, "ro&immutable=1". */
 static int db_open_uri(const char *path, const char *how, struct err *e, sqlite3 **ret)
 {
 	char *quoted, *uri;
@@ -189,8 +193,8 @@ static int db_open_uri(const char *path, const char *how, struct err *e, sqlite3
 		else
 			*to = *p;
 	}
-	uri = xasprintf("file:%s?mode=ro%s", quoted, how);
-	rc = sqlite3_open_v2(uri, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
+	uri = xasprintf("file:%s?mode=%s", quoted, how);
+	rc = sqlite3_open_v2(uri, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
 	                     NULL);
 	free(uri);
 	free(quoted);
@@ -214,34 +218,50 @@ static int db_open_uri(const char *path, const char *how, struct err *e, sqlite3
 	return 0;
 }
 
-/* Is there a WAL whose commits an immutable connection would not see? */
-static bool db_has_wal(const char *path)
+/* Is there something in PATH-SUFFIX? */
+static bool db_has_part(const char *path, const char *suffix)
 {
-	char *wal = xasprintf("%s-wal", path);
+	char *part = xasprintf("%s-%s", path, suffix);
 	struct stat st;
-	bool has = stat(wal, &st) == 0 && st.st_size > 0;
+	bool has = stat(part, &st) == 0 && st.st_size > 0;
 
-	free(wal);
+	free(part);
 	return has;
+}
+
+/* A folder that cannot be written: without a WAL the file alone is whole; with
+ * one, all up to its last checkpoint is there. An unfinished transaction of a
+ * rollback journal has changed the file itself. */
+static int db_open_without_help(const char *path, struct buf *warning, struct err *e, sqlite3 **ret)
+{
+	if (db_has_part(path, "journal")) {
+		if (db_open_uri(path, "rw", NULL, ret) == 0)
+			return 0;
+		return err_set(e, -EROFS,
+		               "%s: a killed writer left an unfinished commit, and the folder cannot be "
+		               "written to undo it; copy the folder to one of yours",
+		               path);
+	}
+	if (db_open_uri(path, "ro&immutable=1", NULL, ret) < 0)
+		return -EIO;
+	if (db_has_part(path, "wal"))
+		buf_printf(warning,
+		           "%s: its folder cannot be written, so the last commits, in %s-wal, are not "
+		           "seen; copy the folder to one of yours\n",
+		           path, path);
+	return 0;
 }
 
 int db_open_reader(const char *path, struct buf *warning, struct err *e, sqlite3 **ret)
 {
 	struct err first = {0};
 	sqlite3 *db;
-	int r = db_open_uri(path, "", &first, &db);
+	int r = db_open_uri(path, "ro", &first, &db);
 
 	/* SQLite's errno is that of its own helper files: ENOENT may mean the index. */
-	if (r < 0 && r != -EUCLEAN && r != -EBUSY && r != -ENOMEM && access(path, R_OK) == 0) {
-		if (db_open_uri(path, "&immutable=1", NULL, &db) == 0) {
-			r = 0;
-			if (db_has_wal(path))
-				buf_printf(warning,
-				           "%s: its folder cannot be written, so the last commits, "
-				           "in %s-wal, are not seen; copy both to a folder of yours\n",
-				           path, path);
-		}
-	}
+	if (r < 0 && r != -EUCLEAN && r != -EBUSY && r != -ENOMEM && access(path, R_OK) == 0 &&
+	    db_open_without_help(path, warning, e, &db) == 0)
+		r = 0;
 	if (r < 0)
 		return err_set(e, r, "%s", first.text);
 	r = db_check_schema(db, e);
