@@ -124,6 +124,17 @@ static void agent_take_run(struct agent *a, const char *name)
 	free(r);
 }
 
+/* An outcome whose run is finished: an agent was killed while it cleaned up. */
+static void agent_take_outcome(struct agent *a, const char *name)
+{
+	char run[RUN_ID_MAX + 16], id[RUN_ID_MAX + 1];
+
+	snprintf(id, sizeof(id), "%.*s", (int)(strlen(name) - strlen(".outcome")), name);
+	snprintf(run, sizeof(run), "%s.run", id);
+	if (!agent_find(a, id) && faccessat(a->runs, run, F_OK, 0) < 0 && errno == ENOENT)
+		unlinkat(a->runs, name, 0);
+}
+
 static bool agent_ends_with(const char *s, const char *suffix)
 {
 	size_t n = strlen(s), k = strlen(suffix);
@@ -414,6 +425,7 @@ static int agent_open(struct agent *a, struct err *e)
 	if (a->rings < 0 || a->runs < 0)
 		return err_errno(e, -errno, "rings/ and runs/ in the rendezvous folder");
 	agent_open_bell(a);
+	agent_scan(a, a->runs, ".outcome", agent_take_outcome);
 	a->clock = clock_kind();
 	clock_anchor(a->clock, &a->first);
 	return probe_host_init(&a->host, "");

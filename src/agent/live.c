@@ -283,28 +283,14 @@ static uint32_t live_define_process(struct live *l, const char *role, int64_t pi
 	return id;
 }
 
-static void live_define_series(struct live *l, uint32_t process, const struct probe_metric *rows,
-                               size_t n, uint32_t *ids)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		struct sink_series s = {process,      rows[i].name, "",     rows[i].unit,
-		                        rows[i].help, rows[i].kind, "probe"};
-
-		ids[i] = 0;
-		l->sink->ops->series(l->sink, &s, &ids[i]);
-	}
-}
-
+/* Processes that carry machine figures. Their series come with the first value:
+ * what cannot be read here has none. */
 static void live_define(struct live *l)
 {
 	l->host_process = live_define_process(l, "host", 0);
 	l->tree_process = live_define_process(l, "command", l->start.child_pid);
-	live_define_series(l, l->host_process, probe_host_metrics, PROBE_HOST_METRICS,
-	                   l->host_series);
-	live_define_series(l, l->tree_process, probe_tree_metrics, PROBE_TREE_METRICS,
-	                   l->tree_series);
+	memset(l->host_series, 0, sizeof(l->host_series));
+	memset(l->tree_series, 0, sizeof(l->tree_series));
 }
 
 void live_set_child(struct live *l, int64_t pid, uint64_t start)
@@ -315,33 +301,40 @@ void live_set_child(struct live *l, int64_t pid, uint64_t start)
 		live_define_process(l, "command", pid);
 }
 
-static void live_push(struct live *l, uint64_t valid, const double *values, size_t n,
-                      const uint32_t *ids, int64_t utc_ns)
+static void live_push(struct live *l, uint32_t process, const struct probe_metric *row,
+                      uint32_t *series, double value, int64_t utc_ns)
 {
-	struct sink_sample s[(int)PROBE_HOST_METRICS + (int)PROBE_TREE_METRICS];
-	size_t i, k = 0;
+	struct sink_series d = {process, row->name, "", row->unit, row->help, row->kind, "probe"};
+	struct sink_sample s = {utc_ns, SINK_STEP_NONE, value, 0, 0};
 
-	for (i = 0; i < n; i++)
-		if (valid >> i & 1 && ids[i])
-			s[k++] = (struct sink_sample){utc_ns, SINK_STEP_NONE, values[i], ids[i], 0};
-	if (k && l->sink->ops->samples(l->sink, s, k) == 0)
+	if (*series == 0 && l->sink->ops->series(l->sink, &d, series) < 0)
+		return;
+	s.series = *series;
+	if (l->sink->ops->samples(l->sink, &s, 1) == 0)
 		l->pending = true;
 }
 
 void live_probe(struct live *l, const struct probe_host_values *host, int64_t boot_ns)
 {
 	struct probe_tree_values tree;
+	int64_t utc_ns = live_utc(l, boot_ns);
+	unsigned i;
 
 	if (!l->has_tree && l->start.child_pid > 0 && !l->has_outcome)
 		l->has_tree = probe_tree_init(&l->tree, "", (long)l->start.child_pid,
 		                              l->start.child_start) == 0;
 	if (!l->handle || l->end_stored)
 		return;
-	live_push(l, host->valid, host->value, PROBE_HOST_METRICS, l->host_series,
-	          live_utc(l, boot_ns));
-	if (l->has_tree && probe_tree_read(&l->tree, &tree) == 0)
-		live_push(l, tree.valid, tree.value, PROBE_TREE_METRICS, l->tree_series,
-		          live_utc(l, boot_ns));
+	for (i = 0; i < PROBE_HOST_METRICS; i++)
+		if (host->valid >> i & 1)
+			live_push(l, l->host_process, &probe_host_metrics[i], &l->host_series[i],
+			          host->value[i], utc_ns);
+	if (!l->has_tree || probe_tree_read(&l->tree, &tree) < 0)
+		return;
+	for (i = 0; i < PROBE_TREE_METRICS; i++)
+		if (tree.valid >> i & 1)
+			live_push(l, l->tree_process, &probe_tree_metrics[i], &l->tree_series[i],
+			          tree.value[i], utc_ns);
 }
 
 void live_event(struct live *l, int64_t utc_ns, int severity, const char *kind, const char *text,

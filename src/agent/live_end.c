@@ -60,7 +60,7 @@ static bool end_is_orphan(const struct live *l, int runs)
 	end_name(l, ".run", name);
 	if (l->has_file && rendezvous_is_locked(runs, name))
 		return false;
-	if (l->has_file && l->start.child_pid > 0 &&
+	if (l->has_file && l->start.child_pid > 0 && l->start.child_start &&
 	    rendezvous_start_time((long)l->start.child_pid) == l->start.child_start)
 		return false;
 	for (i = 0; i < l->n_clients; i++)
@@ -136,40 +136,48 @@ static void end_retire(struct live *l, int rings, int runs)
 			unlinkat(rings, l->clients[i]->reader.ring.ctl, 0);
 	}
 	if (l->has_file) {
-		end_name(l, ".outcome", name);
-		unlinkat(runs, name, 0);
+		/* An outcome alone is only litter; a run file alone would be a
+		 * run whose end is lost. */
 		end_name(l, ".run", name);
+		unlinkat(runs, name, 0);
+		end_name(l, ".outcome", name);
 		unlinkat(runs, name, 0);
 	}
 	l->retired = true;
 	agent_totals.finished++;
 }
 
-void live_finish(struct live *l, int rings, int runs, bool once)
+/* Is there an outcome, from the launcher or by our own reasoning? */
+static bool end_has_outcome(struct live *l, int runs, bool once)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	if (l->retired)
-		return;
 	if (!l->has_outcome && l->has_file)
 		end_read_outcome(l, runs);
-	if (!l->has_outcome) {
-		if (!end_is_orphan(l, runs)) {
-			l->orphan_ns = 0;
-			return;
-		}
-		if (l->orphan_ns == 0)
-			l->orphan_ns = now;
-		if (!once && now - l->orphan_ns < END_GRACE_NS)
-			return;
-		end_guess_outcome(l);
+	if (l->has_outcome)
+		return true;
+	if (!end_is_orphan(l, runs)) {
+		l->orphan_ns = 0;
+		return false;
 	}
+	if (l->orphan_ns == 0)
+		l->orphan_ns = now;
+	if (!once && now - l->orphan_ns < END_GRACE_NS)
+		return false;
+	end_guess_outcome(l);
+	return true;
+}
+
+void live_finish(struct live *l, int rings, int runs, bool once)
+{
+	if (l->retired || !end_has_outcome(l, runs, once))
+		return;
 	if (!l->end_stored)
 		end_store(l);
-	if (l->end_stored && end_all_ended(l)) {
-		while (live_tick(l, clock_ns(CLOCK_MONOTONIC), true))
-			;
-		if (l->handle && !l->failing && !live_is_pressed(l))
-			end_retire(l, rings, runs);
-	}
+	if (!l->end_stored || !end_all_ended(l))
+		return;
+	while (live_tick(l, clock_ns(CLOCK_MONOTONIC), true))
+		;
+	if (l->handle && !l->failing && !live_is_pressed(l))
+		end_retire(l, rings, runs);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -18,7 +19,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "store/store.h"
+#include "wire/bell.h"
 #include "wire/rendezvous.h"
+#include "wire/runid.h"
 
 #define FILES_RESERVE 4096 /* bytes: an outcome without stderr fits */
 #define FILES_STALE_S 3600 /* age of a file that its writer left half-done */
@@ -30,24 +33,20 @@ void launch_files_init(struct launch_files *f)
 	*f = (struct launch_files){.rendezvous = -1, .lock = -1, .reserve = -1};
 }
 
-void launch_files_id(int64_t start_ns, uint32_t random, char out[RUN_ID_MAX + 1])
-{
-	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
-	time_t seconds = (time_t)(start_ns / 1000000000);
-	struct tm tm;
-	size_t n;
-	int i;
-
-	gmtime_r(&seconds, &tm);
-	n = strftime(out, RUN_ID_MAX - 4, "%Y%m%d-%H%M%S-", &tm);
-	for (i = 0; i < 4; i++)
-		out[n++] = alphabet[random >> (5 * i) & 31];
-	out[n] = '\0';
-}
-
 static void files_name(const struct launch_files *f, const char *suffix, char out[FILES_NAME_MAX])
 {
 	snprintf(out, FILES_NAME_MAX, "runs/%s%s", f->id, suffix);
+}
+
+/* Something is new: the agent looks now and not in a second. */
+static void files_ring_bell(const struct launch_files *f)
+{
+	struct wire_bell *bell = bell_map(f->rendezvous);
+
+	if (!bell)
+		return;
+	bell_ring(bell);
+	munmap(bell, WIRE_PAGE);
 }
 
 /* ---- the run's folder --------------------------------------------------- */
@@ -61,7 +60,7 @@ static int files_make_folder(struct launch_files *f, const char *root, int64_t s
 		if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 			random =
 				(uint32_t)getpid() * 2654435761u + (uint32_t)start_ns + (uint32_t)i;
-		launch_files_id(start_ns, random, f->id);
+		runid_make(f->id, start_ns, (const uint8_t *)&random);
 		if (snprintf(f->dir, sizeof(f->dir), "%s/%s", root, f->id) >= (int)sizeof(f->dir))
 			return -ENAMETOOLONG;
 		if (mkdir(f->dir, 0700) == 0)
@@ -223,8 +222,10 @@ int launch_files_begin(struct launch_files *f, const struct run_start *r, struct
 	if (!err)
 		err = files_write_run(f, text, len);
 	free(text);
-	if (!err)
+	if (!err) {
+		files_ring_bell(f);
 		return 0;
+	}
 	rmdir(f->dir);
 	return err_errno(e, err, "cannot write %s/runs/%s.run", f->rendezvous_dir, f->id);
 }
@@ -264,6 +265,8 @@ int launch_files_end(struct launch_files *f, struct run_outcome *o, struct err *
 			err = files_write_reserved(f, text, len);
 	}
 	free(text);
+	if (!err)
+		files_ring_bell(f);
 	return err ? err_errno(e, err, "cannot write %s/%s", f->rendezvous_dir, name) : 0;
 }
 

@@ -45,8 +45,4 @@ bool launch_files_is_finished(const struct launch_files *f);
 /* Close, which frees the lock, and delete the reserved page. */
 void launch_files_done(struct launch_files *f);
 
-/* The id of a run that starts at start_ns UTC; the 20 low bits of random are its
- * last four characters. */
-void launch_files_id(int64_t start_ns, uint32_t random, char out[RUN_ID_MAX + 1]);
-
 #endif

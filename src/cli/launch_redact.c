@@ -6,6 +6,7 @@
 #include "cli/launch_redact.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -65,15 +66,13 @@ static bool secret_word_matches(const struct secret_word *s, const char *word, c
 		return false;
 	if (!s->not_before || !next[0])
 		return true;
-	padded[0] = ' ';
-	strcpy(padded + 1, next);
-	strcat(padded, " ");
+	snprintf(padded, sizeof(padded), " %s ", next);
 	return strstr(s->not_before, padded) == NULL;
 }
 
 bool launch_redact_is_secret(const char *name, size_t len)
 {
-	char word[SECRET_WORD_MAX + 1], next[SECRET_WORD_MAX + 1];
+	char word[SECRET_WORD_MAX + 1] = "", next[SECRET_WORD_MAX + 1] = "";
 	const char *p = name, *end = name + len;
 	bool more = secret_next_word(&p, end, word);
 	size_t i;
@@ -83,7 +82,7 @@ bool launch_redact_is_secret(const char *name, size_t len)
 		for (i = 0; i < ARRAY_LEN(secret_words); i++)
 			if (secret_word_matches(&secret_words[i], word, next))
 				return true;
-		strcpy(word, next);
+		memcpy(word, next, sizeof(word));
 	}
 	return false;
 }

@@ -28,6 +28,8 @@
 #define SIGNAL_UNASKED                                                                             \
 	(SIGNAL_BIT(SIGCHLD) | SIGNAL_BIT(SIGCONT) | SIGNAL_BIT(SIGWINCH) | SIGNAL_BIT(SIGURG))
 
+#define SIGNAL_STOPS (SIGNAL_BIT(SIGTSTP) | SIGNAL_BIT(SIGTTIN) | SIGNAL_BIT(SIGTTOU))
+
 static void signal_settle(void)
 {
 	struct timespec t = {.tv_nsec = SIGNAL_SETTLE_NS};
@@ -135,7 +137,14 @@ static bool signal_child_left_group(const struct launch_signal *s)
 	return getpgid(s->child) != getpgrp() && getsid(s->child) == getsid(0);
 }
 
-static void signal_pass(struct launch_signal *s, const struct signalfd_siginfo *i, uint64_t all)
+/* What was learned while the senders were given time. */
+struct signal_facts {
+	uint64_t all; /* signals that the witness got too */
+	bool still_stopped; /* the command did not get this SIGCONT */
+};
+
+static void signal_pass(struct launch_signal *s, const struct signalfd_siginfo *i,
+			const struct signal_facts *f)
 {
 	int sig = (int)i->ssi_signo;
 	bool pass;
@@ -147,9 +156,9 @@ static void signal_pass(struct launch_signal *s, const struct signalfd_siginfo *
 	if (s->child <= 0 || sig == SIGCHLD)
 		return;
 	if (sig == SIGCONT)
-		pass = signal_child_is_stopped(s);
+		pass = f->still_stopped;
 	else if (signal_is_from_process(i))
-		pass = (SIGNAL_UNASKED & SIGNAL_BIT(sig)) || !(all & SIGNAL_BIT(sig));
+		pass = (SIGNAL_UNASKED & SIGNAL_BIT(sig)) || !(f->all & SIGNAL_BIT(sig));
 	else if (i->ssi_code == SI_KERNEL)
 		pass = sig == SIGALRM || signal_child_left_group(s);
 	else
@@ -177,23 +186,37 @@ static size_t signal_read(struct launch_signal *s, struct signalfd_siginfo *info
 	return n;
 }
 
+static uint64_t signal_set(const struct signalfd_siginfo *info, size_t n)
+{
+	uint64_t set = 0;
+
+	while (n-- > 0)
+		set |= SIGNAL_BIT(info[n].ssi_signo);
+	return set;
+}
+
 void launch_signal_take(struct launch_signal *s)
 {
 	struct signalfd_siginfo info[SIGNAL_TAKE_MAX];
-	size_t i, n = signal_read(s, info, 0);
-	uint64_t seen = 0, all = 0;
+	size_t i, first = signal_read(s, info, 0), n = first;
+	uint64_t seen = signal_set(info, n);
+	struct signal_facts f = {0};
 
-	for (i = 0; i < n; i++)
-		seen |= SIGNAL_BIT(info[i].ssi_signo);
-	if (seen & ~(SIGNAL_UNASKED & ~SIGNAL_BIT(SIGCONT))) {
+	if (seen & SIGNAL_BIT(SIGCONT))
+		f.still_stopped = s->child > 0 && signal_child_is_stopped(s);
+	if (f.still_stopped || (seen & ~SIGNAL_UNASKED)) {
 		signal_settle();
 		n = signal_read(s, info, n);
-		all = witness_pending(s);
+		f.all = witness_pending(s);
 	}
+	/* Stopped again since by another Ctrl-Z: that stop is to stay. */
+	if (f.still_stopped)
+		f.still_stopped = !(signal_set(info + first, n - first) & SIGNAL_STOPS) &&
+				  signal_child_is_stopped(s);
 	for (i = 0; i < n; i++)
-		signal_pass(s, &info[i], all);
+		signal_pass(s, &info[i], &f);
 	/* Only what comes from now on may be pending in the witness. */
-	if (all & ~SIGNAL_UNASKED) {
+	if (f.all & ~SIGNAL_UNASKED) {
 		witness_stop(s);
 		witness_start(s);
 	}

@@ -26,25 +26,26 @@ struct def_master {
 
 static struct {
 	struct def_master *master;
-	uint32_t count, used;
-	uint64_t refused;
+	uint64_t published;           /* count << 32 | bytes, in one store: a child of
+	                                 fork() may be made at any moment (atomic) */
+	uint64_t refused;             /* (atomic) */
+	uint64_t untold;              /* of them, not yet in a control page */
 	struct wire_registry *shared; /* of the current ring, or NULL */
 	uint64_t shared_bytes;        /* room for entries in it */
+	pid_t shared_by;              /* the process that has it mapped */
 	pid_t locked_by;              /* 0: free */
 } def;
 
-/* A lock that a child of fork() may find held by its parent: it holds the pid,
- * and another process's pid means that nobody here has it. */
-static void def_lock(void)
+void rec_lock(pid_t *word)
 {
 	pid_t self = getpid(), holder;
 
 	for (;;) {
 		holder = 0;
-		if (__atomic_compare_exchange_n(&def.locked_by, &holder, self, false,
-		                                __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(word, &holder, self, false, __ATOMIC_ACQUIRE,
+		                                __ATOMIC_RELAXED))
 			return;
-		if (holder != self && __atomic_compare_exchange_n(&def.locked_by, &holder, self, false,
+		if (holder != self && __atomic_compare_exchange_n(word, &holder, self, false,
 		                                                  __ATOMIC_ACQUIRE,
 		                                                  __ATOMIC_RELAXED))
 			return;
@@ -52,50 +53,52 @@ static void def_lock(void)
 	}
 }
 
-static void def_unlock(void)
+void rec_unlock(pid_t *word)
 {
-	__atomic_store_n(&def.locked_by, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
 }
 
-static size_t def_cut(const char *s, size_t max)
+size_t rec_cut(const char *s, size_t max)
 {
-	size_t n = s ? strnlen(s, max + 1) : 0;
+	size_t n = s ? strnlen(s, max + 1) : 0, back;
 
 	if (n <= max)
 		return n;
-	for (n = max; n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80; n--)
-		;
-	return n;
+	/* What has no beginning within 4 bytes is no UTF-8: cut anywhere. */
+	for (back = 0; back < 4 && back < max; back++)
+		if (((unsigned char)s[max - back] & 0xc0) != 0x80)
+			return max - back;
+	return max;
 }
 
 /* Append key="value" to out if all of it fits. */
-static size_t def_label(char *out, size_t at, const char *key, const char *value)
+static size_t def_label(char out[LAPSE_LABELS_MAX + 1], size_t at, const char *key,
+                        const char *value)
 {
-	char pair[LAPSE_LABELS_MAX + 1];
-	size_t n = 0;
+	size_t n = at, keys = strnlen(key, LAPSE_LABELS_MAX);
 	const char *p;
 
-	if (at > 0)
-		pair[n++] = ',';
-	for (p = key; *p; p++) {
-		if (n + 4 >= sizeof(pair))
-			return at;
-		pair[n++] = *p;
-	}
-	pair[n++] = '=';
-	pair[n++] = '"';
-	for (p = value; *p; p++) {
-		if (n + 3 >= sizeof(pair))
-			return at;
-		if (*p == '"' || *p == '\\' || *p == '\n')
-			pair[n++] = '\\';
-		pair[n++] = *p == '\n' ? 'n' : *p;
-	}
-	pair[n++] = '"';
-	if (at + n > LAPSE_LABELS_MAX)
+	/* A comma, an equals sign, two quotes. */
+	if (n + keys + 4 > LAPSE_LABELS_MAX + (at == 0))
 		return at;
-	memcpy(out + at, pair, n);
-	return at + n;
+	if (at > 0)
+		out[n++] = ',';
+	memcpy(out + n, key, keys);
+	n += keys;
+	out[n++] = '=';
+	out[n++] = '"';
+	for (p = value; *p; p++) {
+		bool escape = *p == '"' || *p == '\\' || *p == '\n';
+
+		/* With the quote behind it. */
+		if (n + escape + 2 > LAPSE_LABELS_MAX)
+			return at;
+		if (escape)
+			out[n++] = '\\';
+		out[n++] = *p == '\n' ? 'n' : *p;
+	}
+	out[n++] = '"';
+	return n;
 }
 
 /* k="v",k="v" with keys sorted; of two equal keys the first stays. */
@@ -147,22 +150,25 @@ static bool def_same(const unsigned char *p, const struct def_key *k)
 	       memcmp(labels, k->text[3], k->len[3]) == 0;
 }
 
-static void def_publish(struct wire_registry *r)
+/* The ring's registry, if the ring is this very process's. */
+static struct wire_registry *def_shared(void)
 {
-	__atomic_store_n(&r->published, (uint64_t)def.count << 32 | def.used, __ATOMIC_RELEASE);
+	return def.shared && def.shared_by == getpid() ? def.shared : NULL;
 }
 
 /* Append; 0 if there is no room in the master or in the ring. */
 static uint32_t def_append(const struct def_key *k)
 {
+	uint32_t count = (uint32_t)(def.published >> 32), used = (uint32_t)def.published;
+	struct wire_registry *shared = def_shared();
 	struct wire_entry e = {0};
-	unsigned char *p = def.master->bytes + def.used, *to = p + sizeof(e);
+	unsigned char *p = def.master->bytes + used, *to = p + sizeof(e);
 	size_t bytes = sizeof(e) + k->len[0] + k->len[1] + k->len[2] + k->len[3];
 	int i;
 
 	bytes = (bytes + 7) & ~(size_t)7;
-	if (def.count == DEF_MAX || bytes > DEF_BYTES - def.used ||
-	    (def.shared && def.used + bytes > def.shared_bytes))
+	if (count == DEF_MAX || bytes > DEF_BYTES - used ||
+	    (shared && used + bytes > def.shared_bytes))
 		return 0;
 	e.bytes = (uint32_t)bytes;
 	e.kind = k->kind;
@@ -173,14 +179,14 @@ static uint32_t def_append(const struct def_key *k)
 		to += k->len[i];
 	}
 	memcpy(p, &e, sizeof(e));
-	if (def.shared)
-		memcpy((unsigned char *)(def.shared + 1) + def.used, p, bytes);
-	def.master->place[def.count] = def.used;
-	def.used += (uint32_t)bytes;
-	def.count++;
-	if (def.shared)
-		def_publish(def.shared);
-	return def.count;
+	if (shared)
+		memcpy((unsigned char *)(shared + 1) + used, p, bytes);
+	def.master->place[count] = used;
+	__atomic_store_n(&def.published, (uint64_t)(count + 1) << 32 | (used + bytes),
+	                 __ATOMIC_RELEASE);
+	if (shared)
+		__atomic_store_n(&shared->published, def.published, __ATOMIC_RELEASE);
+	return count + 1;
 }
 
 static uint32_t def_find(const struct def_key *k)
@@ -196,9 +202,16 @@ static uint32_t def_find(const struct def_key *k)
 	}
 	id = def_append(k);
 	def.master->hash[i] = id;
-	if (id == 0)
-		def.refused++;
 	return id;
+}
+
+/* Refusals for which there was no control page, told once there is one. */
+static void def_tell(struct wire_ctl *ctl)
+{
+	if (!ctl || def.untold == 0)
+		return;
+	__atomic_fetch_add(&ctl->registry_refused, def.untold, __ATOMIC_RELAXED);
+	def.untold = 0;
 }
 
 static uint32_t def_define(uint8_t kind, const char *name, const char *unit, const char *help,
@@ -211,13 +224,13 @@ static uint32_t def_define(uint8_t kind, const char *name, const char *unit, con
 	uint32_t id = 0;
 	void *p;
 
-	k.len[0] = def_cut(name, LAPSE_NAME_MAX);
+	k.len[0] = rec_cut(name, LAPSE_NAME_MAX);
 	if (k.len[0] == 0)
 		return 0;
-	k.len[1] = def_cut(unit, LAPSE_UNIT_MAX);
-	k.len[2] = def_cut(help, LAPSE_HELP_MAX);
+	k.len[1] = rec_cut(unit, LAPSE_UNIT_MAX);
+	k.len[2] = rec_cut(help, LAPSE_HELP_MAX);
 	k.len[3] = def_labels(text, labels);
-	def_lock();
+	rec_lock(&def.locked_by);
 	if (!def.master) {
 		p = mmap(NULL, sizeof(*def.master), PROT_READ | PROT_WRITE,
 		         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -225,34 +238,47 @@ static uint32_t def_define(uint8_t kind, const char *name, const char *unit, con
 	}
 	if (def.master)
 		id = def_find(&k);
-	if (ctl)
-		__atomic_store_n(&ctl->registry_refused, def.refused, __ATOMIC_RELAXED);
-	def_unlock();
+	if (id == 0) {
+		__atomic_fetch_add(&def.refused, 1, __ATOMIC_RELAXED);
+		def.untold++;
+	}
+	def_tell(ctl);
+	rec_unlock(&def.locked_by);
 	errno = saved;
 	return id;
 }
 
 uint64_t rec_registry_bytes(void)
 {
-	return def.used;
+	return __atomic_load_n(&def.published, __ATOMIC_ACQUIRE) & 0xffffffffu;
 }
 
-void rec_registry_attach(struct wire_registry *shared, uint64_t bytes)
+int rec_registry_attach(struct wire_registry *shared, uint64_t bytes, struct wire_ctl *ctl)
 {
-	def_lock();
+	uint64_t used;
+
+	rec_lock(&def.locked_by);
+	used = def.published & 0xffffffffu;
+	if (used + sizeof(*shared) > bytes) {
+		rec_unlock(&def.locked_by);
+		return -ENOSPC;
+	}
 	def.shared = shared;
 	def.shared_bytes = bytes - sizeof(*shared);
-	if (def.used) {
-		memcpy(shared + 1, def.master->bytes, def.used);
-		def_publish(shared);
+	def.shared_by = getpid();
+	if (used) {
+		memcpy(shared + 1, def.master->bytes, used);
+		__atomic_store_n(&shared->published, def.published, __ATOMIC_RELEASE);
 	}
-	def_unlock();
+	def_tell(ctl);
+	rec_unlock(&def.locked_by);
+	return 0;
 }
 
 void rec_registry_count(uint64_t *ret_defined, uint64_t *ret_refused)
 {
-	*ret_defined = def.count;
-	*ret_refused = def.refused;
+	*ret_defined = __atomic_load_n(&def.published, __ATOMIC_RELAXED) >> 32;
+	*ret_refused = __atomic_load_n(&def.refused, __ATOMIC_RELAXED);
 }
 
 struct lapse_metric lapse_gauge(const char *name, const char *unit, const char *help,

@@ -28,12 +28,11 @@ static struct rec_set *rec_current(void)
 	if (!set || set->alive)
 		return set;
 	/* A wiped set: one thread of the child makes the ring; others that come
-	 * meanwhile lose their record. */
-	if (!__atomic_compare_exchange_n(&set->reserved, &expected, 1, false, __ATOMIC_ACQUIRE,
-	                                 __ATOMIC_RELAXED)) {
-		rec_count(&rec.lost);
+	 * meanwhile lose their record. A child of a closed parent is closed. */
+	if (__atomic_load_n(&rec.closed, __ATOMIC_RELAXED) ||
+	    !__atomic_compare_exchange_n(&set->taken, &expected, 1, false, __ATOMIC_ACQUIRE,
+	                                 __ATOMIC_RELAXED))
 		return NULL;
-	}
 	if (rec_open_ring(true) < 0)
 		__atomic_store_n(&rec.set, NULL, __ATOMIC_RELEASE);
 	return __atomic_load_n(&rec.set, __ATOMIC_ACQUIRE);
@@ -97,10 +96,21 @@ void rec_thread_end(void *writer)
 {
 	struct ring_writer *w = writer;
 
+	/* First: a handler must not use a lane that is given back. */
+	rec_writer = NULL;
+	atomic_signal_fence(memory_order_seq_cst);
 	/* Wiped: this is a child of fork() and the lane is its parent's. */
 	if (w->lane)
 		lane_release(w);
-	rec_writer = NULL;
+}
+
+/* An attempt that no lane counts. */
+static void rec_lose(void)
+{
+	struct rec_set *set = __atomic_load_n(&rec.set, __ATOMIC_ACQUIRE);
+
+	if (set)
+		rec_count(&set->lost);
 }
 
 static struct ring_writer *rec_room(uint32_t n)
@@ -110,18 +120,23 @@ static struct ring_writer *rec_room(uint32_t n)
 	bool behind = false, fresh = false;
 	int err;
 
-	if (!set)
+	if (!set) {
+		rec_lose();
 		return NULL;
-	if (__atomic_load_n(&set->closed, __ATOMIC_RELAXED)) {
-		rec_count(&rec.ctl->dropped_closed);
+	}
+	if (__atomic_load_n(&rec.closed, __ATOMIC_RELAXED)) {
+		rec_count(&set->ctl->dropped_closed);
 		return NULL;
 	}
 	if (!w || w->set != set) {
+		/* Of a ring closed since: what is in it is all. */
+		if (w)
+			rec_thread_end(w);
 		w = lane_claim(set);
 		fresh = true;
 	}
 	if (!w) {
-		rec_count(&rec.ctl->dropped_no_lane);
+		rec_count(&set->ctl->dropped_no_lane);
 		return NULL;
 	}
 	err = ring_make_room(w, n, rec_ticks(), &behind);
@@ -148,7 +163,7 @@ struct ring_writer *rec_make_room(uint32_t n)
 		if (w && w->lane)
 			rec_count(&w->lane->dropped_signal);
 		else
-			rec_count(&rec.lost);
+			rec_lose();
 		return NULL;
 	}
 	rec_busy = true;
@@ -171,11 +186,13 @@ struct wire_ctl *rec_ctl(void)
 		if (rec_busy)
 			return NULL;
 		rec_busy = true;
+		atomic_signal_fence(memory_order_seq_cst);
 		set = rec_current();
+		atomic_signal_fence(memory_order_seq_cst);
 		rec_busy = false;
 		errno = saved;
 	}
-	if (!set || __atomic_load_n(&set->closed, __ATOMIC_RELAXED))
+	if (!set || __atomic_load_n(&rec.closed, __ATOMIC_RELAXED))
 		return NULL;
-	return rec.ctl;
+	return set->ctl;
 }

@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -23,11 +25,12 @@
 #define OPEN_RING_FORKED (512ull << 10)
 #define OPEN_LANES_DEFAULT 16u
 #define OPEN_LANES_FORKED 4u
+#define OPEN_REGISTRY_MORE (20u << 10) /* room for definitions to come */
 
 struct rec_state rec;
 
-/* One lapse_open() or lapse_close() at a time. */
-static pthread_mutex_t open_mutex = PTHREAD_MUTEX_INITIALIZER;
+/* One lapse_open() or lapse_close() at a time: rec_lock(). */
+static pid_t open_locked_by;
 
 static int open_fail(int err, const char *what, const char *remedy)
 {
@@ -79,7 +82,8 @@ static int open_new_ctl(int rings, const char *name, uint64_t start_time, uint64
 	char tmp[160];
 	int fd, err;
 
-	snprintf(tmp, sizeof(tmp), ".%s.%ld.tmp", name, (long)getpid());
+	snprintf(tmp, sizeof(tmp), ".%s.%llx.tmp", name,
+	         (unsigned long long)clock_ticks(rec.clock));
 	fd = openat(rings, tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
@@ -97,15 +101,38 @@ static int open_new_ctl(int rings, const char *name, uint64_t start_time, uint64
 	return fd;
 }
 
+/* Is this descriptor still the page's, and not closed by the program? */
+static bool open_is_page(const struct rec_page *page, const struct stat *st)
+{
+	return st->st_dev == page->dev && st->st_ino == page->ino;
+}
+
+/* The page of an earlier lapse_open(), if it has its name still. Not opened
+ * again: closing any descriptor of it would drop the process's lock. */
+static bool open_ctl_again(int rings, const char *name)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct stat st;
+
+	if (!rec.page.ctl || rec.page.pid != getpid() ||
+	    fstatat(rings, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !open_is_page(&rec.page, &st) ||
+	    fstat(rec.page.fd, &st) < 0 || !open_is_page(&rec.page, &st))
+		return false;
+	fcntl(rec.page.fd, F_SETLK, &lock);
+	return true;
+}
+
 /* The descriptor stays open: it carries the lock that tells the agent that we
  * live. A POSIX lock, because children of fork() must not inherit it. */
-static int open_ctl(int rings, const char *name, uint64_t start_time, uint64_t aux,
-                    struct wire_ctl **ret)
+static int open_ctl(int rings, const char *name, uint64_t start_time, uint64_t aux)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	struct wire_ctl *ctl;
+	struct stat st;
 	int fd, high;
 
+	if (open_ctl_again(rings, name))
+		return 0;
 	fd = openat(rings, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 && errno == ENOENT)
 		fd = open_new_ctl(rings, name, start_time, aux);
@@ -120,16 +147,19 @@ static int open_ctl(int rings, const char *name, uint64_t start_time, uint64_t a
 	if (high < 0)
 		return -EMFILE;
 	ctl = mmap(NULL, WIRE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, high, 0);
-	if (ctl == MAP_FAILED)
-		return -errno;
+	if (ctl == MAP_FAILED || fstat(high, &st) < 0) {
+		close(high);
+		return -ENOMEM;
+	}
 	madvise(ctl, WIRE_PAGE, MADV_DONTFORK);
 	fcntl(high, F_SETLK, &lock);
-	*ret = ctl;
+	rec.page = (struct rec_page){ctl, getpid(), high, st.st_dev, st.st_ino};
 	return 0;
 }
 
-void rec_anchor(struct wire_ctl *ctl)
+void rec_anchor(struct rec_set *set)
 {
+	struct wire_ctl *ctl = set->ctl;
 	uint64_t n = __atomic_fetch_add(&ctl->anchor_count, 1, __ATOMIC_RELAXED);
 	struct wire_anchor a, *to = &ctl->anchors[n ? 1 + (n - 1) % (WIRE_ANCHORS - 1) : 0];
 	uint64_t lost;
@@ -143,9 +173,11 @@ void rec_anchor(struct wire_ctl *ctl)
 	to->real_ns = a.real_ns;
 	__atomic_store_n(&to->seq, n + 1, __ATOMIC_RELEASE);
 	rec.anchor_ticks = a.ticks;
-	lost = __atomic_exchange_n(&rec.lost, 0, __ATOMIC_RELAXED);
-	if (lost)
-		__atomic_fetch_add(&ctl->dropped_no_lane, lost, __ATOMIC_RELAXED);
+	for (; set; set = set->older) {
+		lost = __atomic_exchange_n(&set->lost, 0, __ATOMIC_RELAXED);
+		if (lost)
+			__atomic_fetch_add(&ctl->dropped_no_lane, lost, __ATOMIC_RELAXED);
+	}
 }
 
 /* ---- ring ------------------------------------------------------------------ */
@@ -171,9 +203,13 @@ static uint64_t open_ring_bytes(int rings, uint64_t want)
 	static const char *const limits[] = {"/sys/fs/cgroup/memory.max",
 	                                     "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
 	struct statvfs fs;
+	struct rlimit file;
 	uint64_t limit;
 	size_t i;
 
+	/* Beyond it a signal would end the program. */
+	if (getrlimit(RLIMIT_FSIZE, &file) == 0 && want > file.rlim_cur)
+		want = file.rlim_cur;
 	if (fstatvfs(rings, &fs) == 0 && fs.f_blocks && want > fs.f_bavail * fs.f_frsize / 16)
 		want = fs.f_bavail * fs.f_frsize / 16;
 	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
@@ -230,29 +266,25 @@ static void open_fill_ring(struct wire_ring *r, const char *ctl_name, uint64_t s
 /* A ring under a temporary name; halved until it fits. */
 static int open_make_ring(int rings, const char *tmp, bool forked, struct ring_map *ret)
 {
+	uint64_t want = forked ? OPEN_RING_FORKED : rec.opt.ring_bytes;
+	/* What is defined already must fit, and some more. */
+	uint64_t registry = (rec_registry_bytes() + OPEN_REGISTRY_MORE) & ~(uint64_t)(WIRE_PAGE - 1);
 	struct ring_shape shape = {
-	        .bytes = open_ring_bytes(rings, forked ? OPEN_RING_FORKED : rec.opt.ring_bytes),
+	        /* A registry gets at most an eighth. */
+	        .bytes = open_ring_bytes(rings, want > 8 * registry ? want : 8 * registry),
 	        .lanes = forked ? OPEN_LANES_FORKED : rec.opt.lanes,
+	        .registry_bytes = registry,
 	};
-	uint64_t defs = rec_registry_bytes() + (forked ? 16384 : 0);
 	int err;
 
-	shape.registry_bytes = (defs + sizeof(struct wire_registry) + WIRE_PAGE - 1) &
-	                       ~(uint64_t)(WIRE_PAGE - 1);
-	if (!forked && shape.registry_bytes < shape.bytes / 16)
+	if (shape.registry_bytes < shape.bytes / 16)
 		shape.registry_bytes = (shape.bytes / 16) & ~(uint64_t)(WIRE_PAGE - 1);
 	for (;;) {
 		err = ring_create(rings, tmp, &shape, ret);
 		if (err != -ENOSPC || shape.bytes / 2 < RING_BYTES_MIN)
-			break;
+			return err;
 		shape.bytes /= 2;
 	}
-	if (!err && ret->ring->registry_bytes < defs + sizeof(struct wire_registry)) {
-		ring_unmap(ret);
-		unlinkat(rings, tmp, 0);
-		err = -ENOSPC;
-	}
-	return err;
 }
 
 /* Ticks a second by the two ends of making the ring: good to 1e-3 or so. */
@@ -271,7 +303,7 @@ static void open_rate(const struct wire_anchor *before)
 	                             (double)(after.mono_ns - before->mono_ns));
 }
 
-static struct rec_set *open_set(struct ring_map *m, struct wire_ctl *ctl)
+static struct rec_set *open_set(const struct ring_map *m, struct wire_ctl *ctl)
 {
 	uint32_t lanes = m->ring->lanes, i;
 	size_t bytes = sizeof(struct rec_set) + lanes * sizeof(struct ring_writer);
@@ -288,12 +320,37 @@ static struct rec_set *open_set(struct ring_map *m, struct wire_ctl *ctl)
 	}
 	set->alive = 1;
 	set->lanes = lanes;
-	set->map_bytes = bytes;
+	set->older = rec.set;
+	set->ring = *m;
+	set->ctl = ctl;
 	for (i = 0; i < lanes; i++) {
 		ring_writer_init(&set->writers[i], m->base, &m->lanes[i], ctl);
 		set->writers[i].set = set;
 	}
 	return set;
+}
+
+/* Nothing has the ring's name yet: take all of it back. */
+static int open_undo(int rings, const char *tmp, struct ring_map *m, int err)
+{
+	unlinkat(rings, tmp, 0);
+	ring_unmap(m);
+	return open_fail(err, "making the ring", NULL);
+}
+
+/* The ring has its name: from here on it is recorded into. */
+static void open_publish(struct rec_set *set)
+{
+	struct wire_anchor *opened = &set->ring.ring->opened;
+
+	__atomic_store_n(&rec.utc_minus_boot, opened->real_ns - opened->boot_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&set->ctl->state, WIRE_STATE_OPEN, __ATOMIC_RELAXED);
+	rec_rank_from_environment(set->ctl);
+	rec_anchor(set);
+	__atomic_store_n(&rec.set, set, __ATOMIC_RELEASE);
+	__atomic_store_n(&rec.closed, false, __ATOMIC_RELEASE);
+	if (rec.bell)
+		bell_ring(rec.bell);
 }
 
 /* Everything in RINGS: control page, ring, set; published by the rename. */
@@ -303,14 +360,13 @@ static int open_in(int rings, bool forked)
 	char ctl_name[96], tmp[160], name[160];
 	struct wire_anchor before;
 	struct ring_map map;
-	struct wire_ctl *ctl = NULL;
 	struct rec_set *set;
 	int err;
 
 	snprintf(ctl_name, sizeof(ctl_name), "%ld-%llu-%08x.ctl", (long)getpid(),
 	         (unsigned long long)start_time, (unsigned)aux);
 	clock_anchor(rec.clock, &before);
-	err = open_ctl(rings, ctl_name, start_time, aux, &ctl);
+	err = open_ctl(rings, ctl_name, start_time, aux);
 	if (err)
 		return open_fail(err, "control page in the rendezvous folder", NULL);
 	snprintf(tmp, sizeof(tmp), ".%s.%llx.tmp", ctl_name,
@@ -321,30 +377,27 @@ static int open_in(int rings, bool forked)
 		                 "free space in /dev/shm (docker: --shm-size)");
 	if (!forked)
 		open_rate(&before);
-	set = open_set(&map, ctl);
 	open_fill_ring(map.ring, ctl_name, start_time, forked);
 	madvise(map.base, map.bytes, MADV_DONTFORK);
-	rec_registry_attach(map.registry, map.ring->registry_bytes);
+	set = open_set(&map, rec.page.ctl);
+	if (!set)
+		return open_undo(rings, tmp, &map, -ENOMEM);
+	err = rec_registry_attach(map.registry, map.ring->registry_bytes, set->ctl);
+	if (err)
+		return open_undo(rings, tmp, &map, err);
 	snprintf(name, sizeof(name), "%.80s.%02x%02x%02x%02x.ring", ctl_name, map.ring->uid[0],
 	         map.ring->uid[1], map.ring->uid[2], map.ring->uid[3]);
-	if (!set || renameat(rings, tmp, rings, name) < 0) {
-		err = set ? -errno : -ENOMEM;
+	/* The registry is mapped here for good: only the file goes. */
+	if (renameat(rings, tmp, rings, name) < 0) {
+		err = -errno;
 		unlinkat(rings, tmp, 0);
 		return open_fail(err, "making the ring", NULL);
 	}
-	rec.ring = map;
-	rec.ctl = ctl;
-	rec.open_real_ns = map.ring->opened.real_ns;
-	rec.open_boot_ns = map.ring->opened.boot_ns;
-	rec_rank_from_environment(ctl);
-	rec_anchor(ctl);
-	__atomic_store_n(&rec.set, set, __ATOMIC_RELEASE);
-	if (rec.bell)
-		bell_ring(rec.bell);
+	open_publish(set);
 	return 0;
 }
 
-int rec_open_ring(bool forked)
+static int open_ring(bool forked)
 {
 	int dir, rings, err;
 
@@ -362,6 +415,27 @@ int rec_open_ring(bool forked)
 	else
 		close(rings);
 	close(dir);
+	return err;
+}
+
+int rec_open_ring(bool forked)
+{
+	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
+	sigset_t others, before;
+	struct rlimit file;
+	size_t i;
+	int err;
+
+	/* What would not even take the small files raises a deadly signal. */
+	if (getrlimit(RLIMIT_FSIZE, &file) == 0 && file.rlim_cur < RING_BYTES_MIN)
+		return open_fail(-EFBIG, "no ring of 192 KiB", "raise the limit of file sizes (ulimit -f)");
+	/* A timer's signals would interrupt the allocation again and again. */
+	sigfillset(&others);
+	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(&others, own[i]);
+	pthread_sigmask(SIG_SETMASK, &others, &before);
+	err = open_ring(forked);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
 
@@ -397,7 +471,20 @@ static void open_spawn_agent(void)
 
 static void open_copy(char *to, size_t cap, const char *from, const char *otherwise)
 {
-	snprintf(to, cap, "%s", from ? from : otherwise);
+	const char *text = from ? from : otherwise;
+	size_t n = rec_cut(text, cap - 1);
+
+	memcpy(to, text, n);
+	to[n] = '\0';
+}
+
+/* $LAPSE_RING_KIB in bytes; 0: not given. */
+static uint64_t open_ring_environment(void)
+{
+	const char *text = getenv("LAPSE_RING_KIB");
+	uint64_t kib = text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : 0;
+
+	return kib > WIRE_RING_BYTES_MAX >> 10 ? WIRE_RING_BYTES_MAX : kib << 10;
 }
 
 static void open_store_dir(const char *given)
@@ -418,28 +505,33 @@ static void open_store_dir(const char *given)
 static int open_options(const struct lapse_options *given)
 {
 	struct lapse_options o = {0};
-	const char *kib = getenv("LAPSE_RING_KIB");
+	const char *run = getenv("LAPSE_RUN");
 
-	if (given && (given->size < sizeof(size_t) || given->lanes > WIRE_LANES_MAX))
-		return open_fail(-EINVAL, "options",
-		                 given->size ? "at most 256 lanes" : "set the member size");
+	if (given && given->size < sizeof(size_t))
+		return open_fail(-EINVAL, "options", "set the member size");
 	if (given)
 		memcpy(&o, given, given->size < sizeof(o) ? given->size : sizeof(o));
+	if (o.lanes > WIRE_LANES_MAX)
+		return open_fail(-EINVAL, "options", "at most 256 lanes");
 	open_copy(rec.opt.name, sizeof(rec.opt.name), o.name, "");
 	open_copy(rec.opt.project, sizeof(rec.opt.project), o.project, "");
 	open_copy(rec.opt.role, sizeof(rec.opt.role), o.role, "trainer");
 	open_store_dir(o.store_dir);
-	rec.opt.ring_bytes = o.ring_bytes ? o.ring_bytes : OPEN_RING_DEFAULT;
-	if (!o.ring_bytes && kib && strtoull(kib, NULL, 10) > 0)
-		rec.opt.ring_bytes = strtoull(kib, NULL, 10) << 10;
+	rec.opt.ring_bytes = o.ring_bytes ? o.ring_bytes : open_ring_environment();
+	if (rec.opt.ring_bytes == 0)
+		rec.opt.ring_bytes = OPEN_RING_DEFAULT;
 	if (rec.opt.ring_bytes > WIRE_RING_BYTES_MAX)
 		rec.opt.ring_bytes = WIRE_RING_BYTES_MAX;
 	rec.opt.lanes = o.lanes ? o.lanes : OPEN_LANES_DEFAULT;
-	rec.opt.has_rank = o.has_rank;
-	rec.opt.rank = o.rank;
-	rec.opt.local_rank = o.local_rank;
-	rec.opt.world_size = o.world_size;
-	open_copy(rec.run, sizeof(rec.run), getenv("LAPSE_RUN"), "");
+	if (o.has_rank) {
+		rec.opt.has_rank = 1;
+		rec.opt.rank = o.rank;
+		rec.opt.local_rank = o.local_rank;
+		rec.opt.world_size = o.world_size;
+	}
+	/* One that this process or its parent made up stays. */
+	if (run && run[0])
+		open_copy(rec.run, sizeof(rec.run), run, "");
 	if (o.start_agent)
 		open_spawn_agent();
 	return 0;
@@ -447,11 +539,18 @@ static int open_options(const struct lapse_options *given)
 
 static int open_locked(const struct lapse_options *opt)
 {
+	struct rec_set *set = __atomic_load_n(&rec.set, __ATOMIC_ACQUIRE);
 	const char *off = getenv("LAPSE_DISABLE");
 	static bool at_exit;
+	uint32_t expected = 0;
 	int err;
 
-	if (lapse_is_open())
+	if (set && set->alive && !rec.closed)
+		return 0;
+	/* A child of fork(), which has no ring yet or is just making one. */
+	if (set && !set->alive && !rec.closed &&
+	    !__atomic_compare_exchange_n(&set->taken, &expected, 1, false, __ATOMIC_ACQUIRE,
+	                                 __ATOMIC_RELAXED))
 		return 0;
 	rec.error[0] = '\0';
 	if (off && off[0] && strcmp(off, "0") != 0)
@@ -459,7 +558,9 @@ static int open_locked(const struct lapse_options *opt)
 	err = open_options(opt);
 	if (err)
 		return err;
-	rec.clock = clock_kind();
+	/* One for the process's life: its control page tells only one. */
+	if (rec.clock == 0)
+		rec.clock = clock_kind();
 	if (!rec.has_key)
 		rec.has_key = pthread_key_create(&rec.key, rec_thread_end) == 0;
 	err = rec_open_ring(false);
@@ -472,9 +573,9 @@ int lapse_open(const struct lapse_options *opt)
 {
 	int saved = errno, err;
 
-	pthread_mutex_lock(&open_mutex);
+	rec_lock(&open_locked_by);
 	err = open_locked(opt);
-	pthread_mutex_unlock(&open_mutex);
+	rec_unlock(&open_locked_by);
 	errno = saved;
 	return err;
 }
@@ -484,28 +585,27 @@ void lapse_close(void)
 	struct rec_set *set;
 	int saved = errno;
 
-	pthread_mutex_lock(&open_mutex);
+	rec_lock(&open_locked_by);
 	set = __atomic_load_n(&rec.set, __ATOMIC_ACQUIRE);
-	/* Not for a child of fork() that has no ring of its own. */
-	if (set && set->alive && !__atomic_exchange_n(&set->closed, 1, __ATOMIC_RELAXED)) {
-		rec_anchor(rec.ctl);
-		__atomic_store_n(&rec.ring.ring->state, WIRE_STATE_CLOSED, __ATOMIC_RELEASE);
-		__atomic_store_n(&rec.ctl->state, WIRE_STATE_CLOSED, __ATOMIC_RELEASE);
+	/* A child of fork() may have no ring yet: then it makes none. */
+	if (set && !__atomic_exchange_n(&rec.closed, true, __ATOMIC_RELAXED) && set->alive) {
+		rec_anchor(set);
+		__atomic_store_n(&set->ring.ring->state, WIRE_STATE_CLOSED, __ATOMIC_RELEASE);
+		__atomic_store_n(&set->ctl->state, WIRE_STATE_CLOSED, __ATOMIC_RELEASE);
 		if (rec_writer && rec_writer->set == set) {
 			if (rec.has_key)
 				pthread_setspecific(rec.key, NULL);
 			rec_thread_end(rec_writer);
 		}
 	}
-	pthread_mutex_unlock(&open_mutex);
+	rec_unlock(&open_locked_by);
 	errno = saved;
 }
 
 int lapse_is_open(void)
 {
-	struct rec_set *set = __atomic_load_n(&rec.set, __ATOMIC_ACQUIRE);
-
-	return set && set->alive && !__atomic_load_n(&set->closed, __ATOMIC_RELAXED);
+	return __atomic_load_n(&rec.set, __ATOMIC_ACQUIRE) &&
+	       !__atomic_load_n(&rec.closed, __ATOMIC_RELAXED);
 }
 
 const char *lapse_error(void)
@@ -522,28 +622,36 @@ int64_t lapse_now(void)
 {
 	if (!__atomic_load_n(&rec.set, __ATOMIC_ACQUIRE))
 		return 0;
-	return rec.open_real_ns + clock_ns(CLOCK_BOOTTIME) - rec.open_boot_ns;
+	return clock_ns(CLOCK_BOOTTIME) + __atomic_load_n(&rec.utc_minus_boot, __ATOMIC_RELAXED);
+}
+
+/* What this set's lanes took and dropped. */
+static void open_count(const struct rec_set *set, struct lapse_stats *s)
+{
+	const struct wire_lane *lane = set->ring.lanes;
+	uint32_t i;
+
+	s->dropped += __atomic_load_n(&set->lost, __ATOMIC_RELAXED);
+	for (i = 0; i < set->lanes; i++, lane++) {
+		s->accepted += __atomic_load_n(&set->writers[i].records, __ATOMIC_RELAXED);
+		s->dropped += __atomic_load_n(&lane->dropped, __ATOMIC_RELAXED) +
+		              __atomic_load_n(&lane->dropped_signal, __ATOMIC_RELAXED);
+	}
 }
 
 void lapse_stats(struct lapse_stats *out)
 {
 	struct rec_set *set = __atomic_load_n(&rec.set, __ATOMIC_ACQUIRE);
 	struct lapse_stats s = {0};
-	uint32_t i;
 
 	rec_registry_count(&s.definitions, &s.refused);
-	s.dropped = __atomic_load_n(&rec.lost, __ATOMIC_RELAXED);
 	if (set && set->alive) {
-		s.ring_bytes = rec.ring.bytes;
-		s.dropped += __atomic_load_n(&rec.ctl->dropped_no_lane, __ATOMIC_RELAXED) +
-		             __atomic_load_n(&rec.ctl->dropped_closed, __ATOMIC_RELAXED);
-		for (i = 0; i < set->lanes; i++) {
-			s.accepted += __atomic_load_n(&set->writers[i].records, __ATOMIC_RELAXED);
-			s.dropped += __atomic_load_n(&rec.ring.lanes[i].dropped, __ATOMIC_RELAXED) +
-			             __atomic_load_n(&rec.ring.lanes[i].dropped_signal,
-			                             __ATOMIC_RELAXED);
-		}
+		s.ring_bytes = set->ring.bytes;
+		s.dropped += __atomic_load_n(&set->ctl->dropped_no_lane, __ATOMIC_RELAXED) +
+		             __atomic_load_n(&set->ctl->dropped_closed, __ATOMIC_RELAXED);
 	}
+	for (; set; set = set->older)
+		open_count(set, &s);
 	s.attempts = s.accepted + s.dropped;
 	*out = s;
 }

@@ -164,13 +164,41 @@ void lapse_log(const struct lapse_value *v, size_t n)
 
 /* ---- spans, steps, epochs ---------------------------------------------- */
 
+/* lapse_span.slot: the thread in 22 bits, which is all that Linux gives to a
+ * tid, and the depth at which the span began in 10; deeper ones share the last. */
+#define REC_DEPTH_BITS 10
+#define REC_DEPTH_LAST ((1u << REC_DEPTH_BITS) - 1)
+
+/* Take a place among the open spans. A handler may open and close spans between
+ * any two lines, so the place is taken before it is filled. Who looks from
+ * outside skips empty ones. Returns the place. */
+static inline uint32_t rec_push(struct wire_lane *lane, uint64_t start, int64_t step, uint32_t name)
+{
+	uint32_t depth = lane->depth, at = depth;
+
+	/* Spans that overlap leave empty places below the last one. */
+	if (REC_UNLIKELY(depth == WIRE_SPANS_OPEN))
+		for (at = 0; at < WIRE_SPANS_OPEN && lane->open[at].start != 0; at++)
+			;
+	if (REC_LIKELY(at < WIRE_SPANS_OPEN))
+		__atomic_store_n(&lane->open[at].start, at < depth ? start : 0, __ATOMIC_RELAXED);
+	atomic_signal_fence(memory_order_seq_cst);
+	if (REC_LIKELY(at >= depth))
+		__atomic_store_n(&lane->depth, at + 1, __ATOMIC_RELEASE);
+	atomic_signal_fence(memory_order_seq_cst);
+	if (REC_LIKELY(at < WIRE_SPANS_OPEN)) {
+		lane->open[at].step = step;
+		lane->open[at].name = name;
+		__atomic_store_n(&lane->open[at].start, start, __ATOMIC_RELEASE);
+	}
+	return at < REC_DEPTH_LAST ? at : REC_DEPTH_LAST;
+}
+
 struct lapse_span lapse_span_begin(struct lapse_name name)
 {
 	struct ring_writer *w = rec_writer;
 	struct lapse_span s = {0, 0, 0};
-	struct wire_open_span *open;
-	struct wire_lane *lane;
-	uint32_t depth;
+	int64_t step;
 
 	if (REC_UNLIKELY(name.id == 0))
 		return s;
@@ -182,34 +210,40 @@ struct lapse_span lapse_span_begin(struct lapse_name name)
 			return s;
 	}
 	s.start = rec_ticks();
-	lane = w->lane;
-	depth = lane->depth;
-	s.slot = depth;
-	if (REC_LIKELY(depth < WIRE_SPANS_OPEN)) {
-		open = &lane->open[depth];
-		open->start = s.start;
-		open->step = __atomic_load_n(&w->ctl->step, __ATOMIC_RELAXED);
-		open->name = name.id;
-	}
-	__atomic_store_n(&lane->depth, depth + 1, __ATOMIC_RELEASE);
+	step = __atomic_load_n(&w->ctl->step, __ATOMIC_RELAXED);
+	s.slot = w->tid << REC_DEPTH_BITS | rec_push(w->lane, s.start, step, name.id);
 	return s;
 }
 
-/* Take the span off the stack of open ones if it is ours; everything opened
- * after it goes too. Returns whether it was there. */
-static inline bool rec_pop(struct wire_lane *lane, const struct lapse_span *s)
+/* The span is no longer open. Below ones that are, its place stays, empty. Of
+ * those too deep to be seen, the later ones go too. */
+static void rec_pop(struct wire_lane *lane, const struct lapse_span *s)
 {
-	uint32_t depth = lane->depth;
+	uint32_t depth = lane->depth, at = s->slot & REC_DEPTH_LAST;
 
-	if (REC_LIKELY(s->slot < WIRE_SPANS_OPEN)) {
-		if (s->slot >= depth || lane->open[s->slot].start != s->start ||
-		    lane->open[s->slot].name != s->id)
-			return false;
-	} else if (s->slot >= depth) {
-		return false;
+	if (at == REC_DEPTH_LAST && depth > at)
+		at = depth - 1;
+	if (at >= depth)
+		return;
+	if (REC_LIKELY(at < WIRE_SPANS_OPEN)) {
+		if (lane->open[at].start != s->start || lane->open[at].name != s->id)
+			return;
+		__atomic_store_n(&lane->open[at].start, 0, __ATOMIC_RELAXED);
+		if (at + 1 < depth)
+			return;
 	}
-	__atomic_store_n(&lane->depth, s->slot, __ATOMIC_RELEASE);
-	return true;
+	while (at > 0 && at <= WIRE_SPANS_OPEN && lane->open[at - 1].start == 0)
+		at--;
+	__atomic_store_n(&lane->depth, at, __ATOMIC_RELEASE);
+}
+
+/* Its thread is this one: end it there. Returns the record's flags. */
+static inline uint8_t rec_span_closes(const struct ring_writer *w, const struct lapse_span *s)
+{
+	if (REC_UNLIKELY(s->slot >> REC_DEPTH_BITS != w->tid))
+		return WIRE_F_OTHER;
+	rec_pop(w->lane, s);
+	return 0;
 }
 
 void lapse_span_end(struct lapse_span s)
@@ -224,10 +258,10 @@ void lapse_span_end(struct lapse_span s)
 	if (REC_UNLIKELY(!r)) {
 		/* Dropped, but no longer open. */
 		if (rec_writer && rec_writer->lane)
-			rec_pop(rec_writer->lane, &s);
+			rec_span_closes(rec_writer, &s);
 		return;
 	}
-	rec_head(r, WIRE_SPAN, rec_pop(w->lane, &s) ? 0 : WIRE_F_OTHER, 1, s.id);
+	rec_head(r, WIRE_SPAN, rec_span_closes(w, &s), 1, s.id);
 	r->time = s.start;
 	r->end = rec_ticks();
 	r->step = __atomic_load_n(&w->ctl->step, __ATOMIC_RELAXED);
@@ -264,7 +298,7 @@ void lapse_step_begin(int64_t step)
 	__atomic_store_n(&ctl->step, step, __ATOMIC_RELAXED);
 	__atomic_store_n(&ctl->step_start, now, __ATOMIC_RELAXED);
 	if (now - rec.anchor_ticks > rec.ticks_per_s)
-		rec_anchor(ctl);
+		rec_anchor(__atomic_load_n(&rec.set, __ATOMIC_RELAXED));
 }
 
 void lapse_step_end(double samples, double tokens)
@@ -285,9 +319,9 @@ void lapse_step_end(double samples, double tokens)
 		r->step = ctl->step;
 		memcpy(r + 1, payload, sizeof(payload));
 		ring_commit(w, 2, 1, hold);
+		__atomic_store_n(&ctl->steps_done, ctl->steps_done + 1, __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&ctl->step_start, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&ctl->steps_done, ctl->steps_done + 1, __ATOMIC_RELAXED);
 }
 
 static void rec_epoch(struct wire_ctl *ctl, uint64_t end)
@@ -338,16 +372,12 @@ void lapse_heartbeat(void)
 
 /* ---- texts --------------------------------------------------------------- */
 
-/* Length of s cut to max bytes, not inside a UTF-8 character. */
 static uint32_t rec_len(const char *s, uint32_t max, uint8_t *flags)
 {
-	size_t n = s ? strnlen(s, (size_t)max + 1) : 0;
+	size_t n = rec_cut(s, max);
 
-	if (n <= max)
-		return (uint32_t)n;
-	*flags |= WIRE_F_CUT;
-	for (n = max; n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80; n--)
-		;
+	if (s && s[n])
+		*flags |= WIRE_F_CUT;
 	return (uint32_t)n;
 }
 

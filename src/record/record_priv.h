@@ -24,34 +24,42 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #define REC_LIKELY(x) __builtin_expect(!!(x), 1)
 #define REC_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /* In front of the writers of a set, in the wiped mapping. */
 struct rec_set {
-	uint32_t alive;     /* 1 in the process that made it, 0 in its children */
-	uint32_t closed;    /* 1 after lapse_close() (atomic) */
+	uint32_t alive;        /* 1 in the process that made it, 0 in its children */
+	uint32_t taken;        /* in a child: 1 once a thread makes its own set (atomic) */
 	uint32_t lanes;
-	uint32_t reserved;  /* a child's lock while it makes its own set */
-	uint64_t map_bytes;
+	uint64_t lost;         /* attempts dropped where no other counter could be
+	                          reached (atomic); rec_anchor() moves them */
+	struct rec_set *older; /* of an earlier lapse_open(), or its parent's: wiped */
+	struct ring_map ring;
+	struct wire_ctl *ctl;  /* control page */
 	struct ring_writer writers[];
 };
 
 /* The process's state. Plain memory: children of fork() inherit it. */
 struct rec_state {
 	struct rec_set *set;        /* current; NULL before the first open (atomic) */
-	struct ring_map ring;       /* of the current set */
-	struct wire_ctl *ctl;       /* its control page */
+	bool closed;                /* by lapse_close() (atomic) */
 	struct wire_bell *bell;     /* NULL if there is none */
 	uint32_t clock;             /* enum wire_clock */
 	uint64_t ticks_per_s;       /* rough */
 	uint64_t anchor_ticks;      /* of the last anchor */
-	int64_t open_real_ns, open_boot_ns;
+	int64_t utc_minus_boot;     /* CLOCK_REALTIME - CLOCK_BOOTTIME at open (atomic) */
 	pthread_key_t key;          /* its destructor gives a lane back */
 	bool has_key;
-	uint64_t lost;              /* attempts dropped where no counter could be
-	                               reached (atomic); rec_anchor() moves them */
+	struct rec_page {           /* the control page, for the next lapse_open() */
+		struct wire_ctl *ctl;
+		pid_t pid;
+		int fd;                 /* holds the lock */
+		dev_t dev;
+		ino_t ino;
+	} page;
 	struct rec_options {        /* as opened */
 		char name[256], project[256], role[64], store_dir[1024];
 		uint64_t ring_bytes;
@@ -73,6 +81,15 @@ static inline uint64_t rec_ticks(void)
 	return clock_ticks(rec.clock);
 }
 
+/* A lock that a child of fork() may find held by its parent, or by one of its
+ * parent's threads: the word is the holder's pid, and another process's pid
+ * means that nobody here has it. */
+void rec_lock(pid_t *word);
+void rec_unlock(pid_t *word);
+
+/* Length of s (or NULL) cut to max bytes, not inside a UTF-8 character. */
+size_t rec_cut(const char *s, size_t max);
+
 /* Slow path of every recording call: claims a lane, makes a child's ring, makes
  * room for n slots. Returns the thread's writer with room, or NULL and the
  * attempt is counted as dropped where it can be. Keeps errno. */
@@ -86,13 +103,14 @@ struct wire_ctl *rec_ctl(void);
  * rec.error. forked: in a child. */
 int rec_open_ring(bool forked);
 
-/* Write an anchor to the control page. */
-void rec_anchor(struct wire_ctl *ctl);
+/* Write an anchor to the set's control page. */
+void rec_anchor(struct rec_set *set);
 
 /* define.c: the registry is kept in private memory, so that definitions may
  * come before lapse_open() and outlive it; this copies what is there into a new
- * ring and keeps it up to date from then on. */
-void rec_registry_attach(struct wire_registry *shared, uint64_t bytes);
+ * ring and keeps it up to date from then on. Refusals that no control page
+ * knows yet go to ctl. -ENOSPC if they do not fit into `bytes`. */
+int rec_registry_attach(struct wire_registry *shared, uint64_t bytes, struct wire_ctl *ctl);
 
 /* Bytes of all entries so far: a new ring must have room for them. */
 uint64_t rec_registry_bytes(void);

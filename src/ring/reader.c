@@ -20,11 +20,19 @@ static int reader_bad(char why[128], int err, const char *what)
 	return err;
 }
 
+static bool reader_registry_fits(const struct wire_ring *h, uint64_t file_bytes)
+{
+	uint64_t lanes_end = h->lanes_offset + (uint64_t)h->lanes * WIRE_LANE_BYTES;
+
+	return h->registry_offset >= lanes_end && h->registry_offset - lanes_end < WIRE_PAGE &&
+	       h->registry_offset <= file_bytes && h->registry_bytes >= WIRE_PAGE &&
+	       h->registry_bytes <= WIRE_REG_MAX &&
+	       h->registry_bytes <= file_bytes - h->registry_offset;
+}
+
 /* Sizes and offsets of the header against each other and the file. */
 static int reader_check(const struct wire_ring *h, uint64_t file_bytes, char why[128])
 {
-	uint64_t lanes_end;
-
 	if (h->magic != WIRE_MAGIC_RING)
 		return reader_bad(why, -EBADMSG, "not a ring: no magic");
 	if (h->major > WIRE_MAJOR)
@@ -33,11 +41,7 @@ static int reader_check(const struct wire_ring *h, uint64_t file_bytes, char why
 		return reader_bad(why, -EBADMSG, "file size differs from the header");
 	if (h->lanes == 0 || h->lanes > WIRE_LANES_MAX || h->lanes_offset != WIRE_PAGE)
 		return reader_bad(why, -EBADMSG, "bad number or place of lanes");
-	lanes_end = h->lanes_offset + (uint64_t)h->lanes * WIRE_LANE_BYTES;
-	if (h->registry_offset < lanes_end || h->registry_offset - lanes_end >= WIRE_PAGE ||
-	    h->registry_offset > file_bytes || h->registry_bytes > WIRE_REG_MAX ||
-	    h->registry_bytes < WIRE_PAGE ||
-	    h->registry_bytes > file_bytes - h->registry_offset)
+	if (!reader_registry_fits(h, file_bytes))
 		return reader_bad(why, -EBADMSG, "bad place or size of the registry");
 	if (h->clock < WIRE_CLOCK_MONOTONIC || h->clock > WIRE_CLOCK_CNTVCT)
 		return reader_bad(why, -EBADMSG, "unknown clock");
@@ -274,5 +278,6 @@ bool reader_is_alive(const struct reader *r, int dirfd)
 		return true;
 	if (!r->ctl || stat("/proc/self/ns/pid", &st) < 0 || r->ctl->pid_ns != st.st_ino)
 		return false;
-	return rendezvous_start_time(r->ring.pid) == r->ring.start_time;
+	/* 0 is also the answer for a process that is not there. */
+	return r->ring.start_time && rendezvous_start_time(r->ring.pid) == r->ring.start_time;
 }

@@ -31,10 +31,10 @@ int blob_bad(const struct blob_id *id, struct err *e, size_t offset, const char 
 {
 	if (strcmp(id->table, "tail") == 0)
 		return err_set(e, -EUCLEAN, "%s: table tail, seq %llu, byte %zu: %s", id->path,
-		               (unsigned long long)id->a, offset, what);
+			       (unsigned long long)id->a, offset, what);
 	return err_set(e, -EUCLEAN, "%s: table %s, series %llu, ordinal %llu, byte %zu: %s",
-	               id->path, id->table, (unsigned long long)id->a, (unsigned long long)id->b,
-	               offset, what);
+		       id->path, id->table, (unsigned long long)id->a, (unsigned long long)id->b,
+		       offset, what);
 }
 
 void blob_codec_init(struct blob_codec *c)
@@ -54,7 +54,7 @@ void blob_codec_done(struct blob_codec *c)
 }
 
 static uint32_t blob_crc(const struct blob_id *id, const struct blob_header *h, const void *payload,
-                         size_t len)
+			 size_t len)
 {
 	struct blob_header zeroed = *h;
 	uint64_t key[2] = {htole64(id->a), htole64(id->b)};
@@ -97,7 +97,7 @@ static bool blob_compress(struct blob_codec *c, const struct buf *body)
 }
 
 int blob_seal(struct blob_codec *c, const struct blob_id *id, enum blob_format format,
-              uint32_t count, const struct buf *body)
+	      uint32_t count, const struct buf *body)
 {
 	struct blob_header h = {.format = (uint8_t)format};
 
@@ -119,7 +119,7 @@ int blob_seal(struct blob_codec *c, const struct blob_id *id, enum blob_format f
 }
 
 static int blob_expand(struct blob_codec *c, const struct blob_id *id, const void *payload,
-                       size_t len, size_t body_len, struct err *e)
+		       size_t len, size_t body_len, struct err *e)
 {
 	char *to;
 	size_t n;
@@ -130,7 +130,7 @@ static int blob_expand(struct blob_codec *c, const struct blob_id *id, const voi
 	to = buf_reserve(&c->body, body_len);
 	if (!c->dctx || !to)
 		return err_set(e, -ENOMEM, "%s: no memory for a blob of %zu bytes", id->path,
-		               body_len);
+			       body_len);
 	n = ZSTD_decompressDCtx(c->dctx, to, body_len, payload, len);
 	if (ZSTD_isError(n) || n != body_len)
 		return blob_bad(id, e, BLOB_HEADER, "does not decompress to the stated length");
@@ -139,7 +139,7 @@ static int blob_expand(struct blob_codec *c, const struct blob_id *id, const voi
 }
 
 int blob_open(struct blob_codec *c, const struct blob_id *id, const void *data, size_t len,
-              struct err *e, struct blob *ret)
+	      struct err *e, struct blob *ret)
 {
 	const unsigned char *payload = (const unsigned char *)data + BLOB_HEADER;
 	struct blob_header h;
@@ -153,8 +153,9 @@ int blob_open(struct blob_codec *c, const struct blob_id *id, const void *data, 
 	if (le32toh(h.crc) != blob_crc(id, &h, payload, len))
 		return blob_bad(id, e, 4, "wrong checksum");
 	if (h.format < BLOB_TAIL || h.format > BLOB_HISTS || (h.flags & ~BLOB_F_ZSTD))
-		return err_set(e, -EPROTO, "%s: a blob of table %s has format %u: use a newer lapse",
-		               id->path, id->table, h.format);
+		return err_set(e, -EPROTO,
+			       "%s: a blob of table %s has format %u: use a newer lapse", id->path,
+			       id->table, h.format);
 	body_len = le32toh(h.body_len);
 	if (body_len > BLOB_BODY_MAX)
 		return blob_bad(id, e, 8, "body longer than allowed");

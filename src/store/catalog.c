@@ -98,12 +98,13 @@ int catalog_process(struct store *s, const struct sink_process *p, uint32_t *ret
 	err_clear(&s->err);
 	if (strlen(catalog_str(p->role)) > CATALOG_TEXT_MAX ||
 	    strlen(catalog_str(p->program)) > CATALOG_TEXT_MAX)
-		return err_set(&s->err, -EINVAL, "%s: a process's role or program is longer than %u",
-		               s->path, CATALOG_TEXT_MAX);
+		return err_set(&s->err, -EINVAL,
+			       "%s: a process's role or program is longer than %u", s->path,
+			       CATALOG_TEXT_MAX);
 	if (!map_get(&d->by_uid, p->uid, 16, &i)) {
 		if (d->n_processes >= CATALOG_PROCESSES_MAX)
 			return err_set(&s->err, -ENOSPC, "%s: more than %u processes", s->path,
-			               CATALOG_PROCESSES_MAX);
+				       CATALOG_PROCESSES_MAX);
 		i = catalog_new_process(d, p->uid);
 	} else if (catalog_is_equal(&d->processes[i].p, p)) {
 		*ret_id = (uint32_t)i + 1;
@@ -132,14 +133,14 @@ static char *catalog_key(const struct sink_series *d, size_t *ret_len)
 }
 
 static size_t catalog_new_series(struct catalog *d, const char *key, size_t key_len,
-                                const struct sink_series *from)
+				 const struct sink_series *from)
 {
 	const char *unit = catalog_str(from->unit);
 	size_t i = d->n_series++;
 
 	d->series = xgrow(d->series, i, &d->cap_series, sizeof(*d->series));
 	d->series[i] = (struct catalog_series){.kind = (uint8_t)from->kind,
-	                                      .unit = map_hash(unit, strlen(unit))};
+					       .unit = map_hash(unit, strlen(unit))};
 	map_put(&d->by_name, key, key_len, i);
 	return i;
 }
@@ -161,19 +162,18 @@ static void catalog_pend(struct catalog *d, size_t i, const struct sink_series *
 
 /* The first unit and kind of a series win; say so once. */
 static void catalog_conflict(struct store *s, struct catalog_series *have,
-                            const struct sink_series *d)
+			     const struct sink_series *d)
 {
 	const char *unit = catalog_str(d->unit);
 	char *text;
 
-	if (have->conflict ||
-	    (have->kind == d->kind && have->unit == map_hash(unit, strlen(unit))))
+	if (have->conflict || (have->kind == d->kind && have->unit == map_hash(unit, strlen(unit))))
 		return;
 	text = xasprintf("%.255s%s%.255s%s was defined again as a %s in \"%.63s\"; the first unit "
-	                 "and kind stay",
-	                 d->name, *catalog_str(d->labels) ? "{" : "", catalog_str(d->labels),
-	                 *catalog_str(d->labels) ? "}" : "",
-	                 d->kind == SINK_COUNTER ? "counter" : "gauge", unit);
+			 "and kind stay",
+			 d->name, *catalog_str(d->labels) ? "{" : "", catalog_str(d->labels),
+			 *catalog_str(d->labels) ? "}" : "",
+			 d->kind == SINK_COUNTER ? "counter" : "gauge", unit);
 	have->conflict = commit_event(s, d->process, 2, "series-conflict", text) == 0;
 	free(text);
 }
@@ -181,18 +181,19 @@ static void catalog_conflict(struct store *s, struct catalog_series *have,
 static int catalog_check_series(struct store *s, const struct sink_series *d)
 {
 	const char *texts[] = {catalog_str(d->name), catalog_str(d->labels), catalog_str(d->unit),
-	                       catalog_str(d->help), catalog_str(d->source)};
+			       catalog_str(d->help), catalog_str(d->source)};
 	size_t i;
 
 	if (d->process == 0 || d->process > s->catalog.n_processes)
 		return err_set(&s->err, -EINVAL, "%s: a series names process %u, which is unknown",
-		               s->path, d->process);
+			       s->path, d->process);
 	if (d->kind < SINK_GAUGE || d->kind > SINK_SPAN || !*texts[0])
 		return err_set(&s->err, -EINVAL, "%s: a series without name or kind", s->path);
 	for (i = 0; i < ARRAY_LEN(texts); i++)
 		if (strlen(texts[i]) > CATALOG_TEXT_MAX)
-			return err_set(&s->err, -EINVAL, "%s: series %.64s: a text is longer than %u",
-			               s->path, texts[0], CATALOG_TEXT_MAX);
+			return err_set(&s->err, -EINVAL,
+				       "%s: series %.64s: a text is longer than %u", s->path,
+				       texts[0], CATALOG_TEXT_MAX);
 	return 0;
 }
 
@@ -213,7 +214,7 @@ int catalog_series(struct store *s, const struct sink_series *d, uint32_t *ret_i
 		catalog_conflict(s, &all->series[i], d);
 	} else if (all->n_series >= CATALOG_SERIES_MAX) {
 		r = err_set(&s->err, -ENOSPC, "%s: more than %u series", s->path,
-		            CATALOG_SERIES_MAX);
+			    CATALOG_SERIES_MAX);
 	} else {
 		i = catalog_new_series(all, key, key_len, d);
 		catalog_pend(all, i, d);
@@ -229,7 +230,7 @@ static int catalog_write_process(struct store *s, size_t i, uint64_t seq)
 	const struct sink_process *p = &s->catalog.processes[i].p;
 	sqlite3_stmt *st = s->sql[SQL_PROCESS];
 	const int64_t numbers[] = {p->rank,   p->local_rank,       p->world_size,      p->start_ns,
-	                           p->end_ns, (int64_t)p->dropped, (int64_t)p->refused};
+				   p->end_ns, (int64_t)p->dropped, (int64_t)p->refused};
 	size_t k;
 
 	sqlite3_bind_int64(st, 1, (int64_t)i + 1);
@@ -297,7 +298,7 @@ static int catalog_load_processes(struct store *s, sqlite3_stmt *st, struct err 
 		if (sqlite3_column_int64(st, 0) != (int64_t)i + 1 || i >= CATALOG_PROCESSES_MAX ||
 		    sqlite3_column_bytes(st, 1) != 16)
 			return err_set(e, -EUCLEAN, "%s: table process: row %zu is not a process",
-			               s->path, i + 1);
+				       s->path, i + 1);
 		memcpy(p.uid, sqlite3_column_blob(st, 1), 16);
 		p.pid = sqlite3_column_int64(st, 2);
 		p.ppid = sqlite3_column_int64(st, 3);
@@ -333,8 +334,8 @@ static int catalog_load_series(struct store *s, sqlite3_stmt *st, struct err *e)
 		if (sqlite3_column_int64(st, 0) != (int64_t)d->n_series + 1 ||
 		    d->n_series >= CATALOG_SERIES_MAX || one.process == 0 ||
 		    one.process > d->n_processes || one.kind < SINK_GAUGE || one.kind > SINK_SPAN)
-			return err_set(e, -EUCLEAN, "%s: table series: row %zu is not a series", s->path,
-			               d->n_series + 1);
+			return err_set(e, -EUCLEAN, "%s: table series: row %zu is not a series",
+				       s->path, d->n_series + 1);
 		key = catalog_key(&one, &key_len);
 		catalog_new_series(d, key, key_len, &one);
 		free(key);
@@ -345,8 +346,8 @@ static int catalog_load_series(struct store *s, sqlite3_stmt *st, struct err *e)
 int catalog_load(struct store *s, struct err *e)
 {
 	static const char *const sql[] = {
-		"SELECT id, uid, pid, ppid, start_time, role, program, rank, local_rank, world_size,"
-		" start_ns, end_ns, dropped, refused FROM process ORDER BY id",
+		"SELECT id, uid, pid, ppid, start_time, role, program, rank, local_rank,"
+		" world_size, start_ns, end_ns, dropped, refused FROM process ORDER BY id",
 		"SELECT id, process, name, labels, unit, kind FROM series ORDER BY id"};
 	sqlite3_stmt *st;
 	size_t i;

@@ -80,9 +80,9 @@ static int checkpoint_connect(struct store *s, struct err *e)
 	r = rc == SQLITE_OK ? 0 : db_fail(c->db, rc, "cannot open again", e);
 	if (r == 0)
 		r = db_exec(c->db,
-		            "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0;"
-		            "PRAGMA cache_size=-64; PRAGMA mmap_size=0",
-		            e);
+			    "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0;"
+			    "PRAGMA cache_size=-64; PRAGMA mmap_size=0",
+			    e);
 	if (r == 0)
 		r = db_int(c->db, "PRAGMA page_size", e, &page_size);
 	if (r == 0)

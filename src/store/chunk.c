@@ -113,20 +113,21 @@ int chunk_encode_hists(struct buf *b, const struct hists *h)
 }
 
 static const char *chunk_begin(const struct blob *b, enum blob_format format, uint32_t max,
-                               struct cur *c, struct points_base *base)
+			       struct cur *c, struct points_base *base)
 {
 	*c = (struct cur){.p = b->body, .end = b->body + b->len};
 	base->time = cur_svarint(c);
 	base->step = cur_svarint(c);
 	if (b->format != format)
-		return format == BLOB_POINTS ? "not a chunk of points" : "not a chunk of histograms";
+		return format == BLOB_POINTS ? "not a chunk of points"
+					     : "not a chunk of histograms";
 	if (c->error || b->count == 0 || b->count > max)
 		return "impossible number of points";
 	return NULL;
 }
 
 int chunk_decode_points(const struct blob_id *id, const struct blob *b, struct err *e,
-                        struct points *p)
+			struct points *p)
 {
 	struct points_block block = {0};
 	struct points_base base;
@@ -143,7 +144,7 @@ int chunk_decode_points(const struct blob_id *id, const struct blob *b, struct e
 }
 
 int chunk_decode_hists(const struct blob_id *id, const struct blob *b, struct err *e,
-                       struct hists *h)
+		       struct hists *h)
 {
 	struct points_base base;
 	struct cur c;

@@ -67,8 +67,9 @@ static bool chunkrow_is_sane(sqlite3_stmt *st)
 int chunkrow_read(sqlite3_stmt *st, const char *path, struct err *e, struct chunk *ret)
 {
 	if (!chunkrow_is_sane(st))
-		return err_set(e, -EUCLEAN, "%s: table chunk, series %lld, ordinal %lld: impossible row",
-		               path, sqlite3_column_int64(st, 0), sqlite3_column_int64(st, 1));
+		return err_set(e, -EUCLEAN,
+			       "%s: table chunk, series %lld, ordinal %lld: impossible row", path,
+			       sqlite3_column_int64(st, 0), sqlite3_column_int64(st, 1));
 	ret->series = (uint32_t)sqlite3_column_int64(st, 0);
 	ret->ordinal = (uint32_t)sqlite3_column_int64(st, 1);
 	ret->data = sqlite3_column_int64(st, 2);

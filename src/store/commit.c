@@ -91,8 +91,9 @@ static int commit_series(struct sink *sink, const struct sink_series *d, uint32_
 
 static int commit_full(struct store *s, const char *what, unsigned long max)
 {
-	return err_set(&s->err, -ENOBUFS, "%s: more than %lu %s since the last commit: commit first",
-	               s->path, max, what);
+	return err_set(&s->err, -ENOBUFS,
+		       "%s: more than %lu %s since the last commit: commit first", s->path, max,
+		       what);
 }
 
 static int commit_check_samples(struct store *s, const struct sink_sample *v, size_t n)
@@ -103,9 +104,10 @@ static int commit_check_samples(struct store *s, const struct sink_sample *v, si
 	for (i = 0; i < n; i++)
 		if (v[i].series - 1 >= d->n_series ||
 		    d->series[v[i].series - 1].kind == SINK_HISTOGRAM)
-			return err_set(&s->err, -EINVAL,
-			               "%s: a sample for series %u, which is unknown or a histogram",
-			               s->path, v[i].series);
+			return err_set(
+				&s->err, -EINVAL,
+				"%s: a sample for series %u, which is unknown or a histogram",
+				s->path, v[i].series);
 	return 0;
 }
 
@@ -136,9 +138,15 @@ static int commit_hist(struct sink *sink, const struct sink_hist *h)
 {
 	struct store *s = commit_store(sink);
 	struct commit *c = &s->commit;
-	const struct hists_row row = {.series = h->series, .n_bins = (uint32_t)h->n_bins,
-	                              .time = h->time_ns, .step = h->step, .count = h->count,
-	                              .nan = h->nan, .sum = h->sum, .min = h->min, .max = h->max};
+	const struct hists_row row = {.series = h->series,
+				      .n_bins = (uint32_t)h->n_bins,
+				      .time = h->time_ns,
+				      .step = h->step,
+				      .count = h->count,
+				      .nan = h->nan,
+				      .sum = h->sum,
+				      .min = h->min,
+				      .max = h->max};
 	size_t i;
 	int r;
 
@@ -146,11 +154,11 @@ static int commit_hist(struct sink *sink, const struct sink_hist *h)
 	if (h->series - 1 >= s->catalog.n_series ||
 	    s->catalog.series[h->series - 1].kind != SINK_HISTOGRAM)
 		return err_set(&s->err, -EINVAL, "%s: series %u is unknown or not a histogram",
-		               s->path, h->series);
+			       s->path, h->series);
 	for (i = 1; i < h->n_bins; i++)
 		if (h->bins[i].key <= h->bins[i - 1].key)
 			return err_set(&s->err, -EINVAL, "%s: series %u: bins are not ascending",
-			               s->path, h->series);
+				       s->path, h->series);
 	if (c->hists.n >= TAIL_HISTS_MAX)
 		return commit_full(s, "histogram points", TAIL_HISTS_MAX);
 	if (h->n_bins > TAIL_BINS_MAX - c->hists.n_bins)
@@ -191,9 +199,13 @@ static int commit_text(struct store *s, const struct commit_text *t)
 static int commit_push_event(struct sink *sink, const struct sink_event *e)
 {
 	struct store *s = commit_store(sink);
-	const struct commit_text t = {.process = e->process, .time_ns = e->time_ns, .step = e->step,
-	                              .severity = e->severity, .kind = (char *)e->kind,
-	                              .text = (char *)e->text, .attrs = (char *)e->attrs};
+	const struct commit_text t = {.process = e->process,
+				      .time_ns = e->time_ns,
+				      .step = e->step,
+				      .severity = e->severity,
+				      .kind = (char *)e->kind,
+				      .text = (char *)e->text,
+				      .attrs = (char *)e->attrs};
 
 	err_clear(&s->err);
 	return commit_text(s, &t);
@@ -202,19 +214,22 @@ static int commit_push_event(struct sink *sink, const struct sink_event *e)
 static int commit_attr(struct sink *sink, uint32_t process, const char *key, const char *value)
 {
 	struct store *s = commit_store(sink);
-	const struct commit_text t = {.process = process, .key = (char *)key,
-	                              .text = (char *)value};
+	const struct commit_text t = {
+		.process = process, .key = (char *)key, .text = (char *)value};
 
 	err_clear(&s->err);
 	return commit_text(s, &t);
 }
 
 int commit_event(struct store *s, uint32_t process, int severity, const char *kind,
-                 const char *text)
+		 const char *text)
 {
-	const struct commit_text t = {.process = process, .time_ns = store_utc_ns(),
-	                              .step = SINK_STEP_NONE, .severity = severity,
-	                              .kind = (char *)kind, .text = (char *)text};
+	const struct commit_text t = {.process = process,
+				      .time_ns = store_utc_ns(),
+				      .step = SINK_STEP_NONE,
+				      .severity = severity,
+				      .kind = (char *)kind,
+				      .text = (char *)text};
 
 	return commit_text(s, &t);
 }
@@ -233,7 +248,7 @@ static struct commit_key commit_lane_key(const uint8_t ring[16], uint32_t lane)
 }
 
 static int commit_find_lane(struct store *s, const struct sink_position *p, struct err *e,
-                            uint64_t *ret)
+			    uint64_t *ret)
 {
 	const struct commit_key k = commit_lane_key(p->ring, p->lane);
 	struct commit *c = &s->commit;
@@ -285,7 +300,7 @@ static int commit_position(struct sink *sink, const struct sink_position *p)
 }
 
 static int commit_resume(struct sink *sink, const uint8_t ring[16], uint32_t lane,
-                         struct sink_position *ret)
+			 struct sink_position *ret)
 {
 	const struct commit_key k = commit_lane_key(ring, lane);
 	struct commit *c = &commit_store(sink)->commit;
@@ -397,10 +412,9 @@ static int commit_encode(struct commit *c, struct catalog *d)
 	for (i = 0; i < c->hists.n; i++)
 		c->order[i] = (uint32_t)i;
 	if (c->hists.n)
-		qsort_r(c->order, c->hists.n, sizeof(*c->order), commit_order_hists,
-		        c->hists.rows);
-	c->positions = commit_room(c->positions, &c->cap_positions, c->n_moved,
-	                           sizeof(*c->positions));
+		qsort_r(c->order, c->hists.n, sizeof(*c->order), commit_order_hists, c->hists.rows);
+	c->positions =
+		commit_room(c->positions, &c->cap_positions, c->n_moved, sizeof(*c->positions));
 	for (i = 0; i < c->n_moved; i++)
 		c->positions[i] = c->lanes[c->moved[i]].next;
 	in.positions = c->positions;
@@ -491,14 +505,16 @@ static int commit_commit(struct sink *sink)
 		return 0;
 	if (s->corrupt) {
 		commit_forget(c);
-		return err_set(&s->err, -EUCLEAN, "%s is corrupt; close and open it again", s->path);
+		return err_set(&s->err, -EUCLEAN, "%s is corrupt; close and open it again",
+			       s->path);
 	}
 	r = commit_encode(c, &s->catalog);
 	if (r == 0)
 		r = blob_seal(&s->codec, &id, BLOB_TAIL, (uint32_t)(c->n_samples + c->hists.n),
-		              &c->body);
+			      &c->body);
 	if (r < 0)
-		err_errno(&s->err, r, "%s: encoding a commit of %zu samples", s->path, c->n_samples);
+		err_errno(&s->err, r, "%s: encoding a commit of %zu samples", s->path,
+			  c->n_samples);
 	else
 		r = store_abort(s, commit_write(s, s->seq + 1));
 	if (r == 0)

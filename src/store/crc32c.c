@@ -33,7 +33,7 @@ static void crc_build(void)
 	for (k = 1; k < 8; k++)
 		for (i = 0; i < 256; i++)
 			crc_table[k][i] = (crc_table[k - 1][i] >> 8) ^
-			                  crc_table[0][crc_table[k - 1][i] & 0xff];
+					  crc_table[0][crc_table[k - 1][i] & 0xff];
 }
 
 uint32_t crc32c_portable(uint32_t crc, const void *data, size_t len)
@@ -60,7 +60,7 @@ uint32_t crc32c_portable(uint32_t crc, const void *data, size_t len)
 
 #if defined(__x86_64__)
 __attribute__((target("sse4.2"))) static uint32_t crc32c_fast(uint32_t crc, const void *data,
-                                                              size_t len)
+							      size_t len)
 {
 	const unsigned char *p = data;
 	uint64_t acc = (uint32_t)~crc, v;
@@ -80,7 +80,7 @@ static int crc_has_instruction(void)
 }
 #elif defined(__aarch64__)
 __attribute__((target("+crc"))) static uint32_t crc32c_fast(uint32_t crc, const void *data,
-                                                            size_t len)
+							    size_t len)
 {
 	const unsigned char *p = data;
 	uint64_t v;
@@ -111,5 +111,5 @@ static int crc_has_instruction(void)
 uint32_t crc32c(uint32_t crc, const void *data, size_t len)
 {
 	return crc_has_instruction() ? crc32c_fast(crc, data, len)
-	                             : crc32c_portable(crc, data, len);
+				     : crc32c_portable(crc, data, len);
 }

@@ -19,20 +19,28 @@
 /* Migrations: [v] leads from version v to v + 1. There is none before 1. */
 static const char *const db_steps[DB_VERSION] = {NULL};
 
-static const char *const db_tables[] = {"attr", "chunk", "chunk_data", "event",  "lane",
-                                        "meta", "process", "run",      "series", "tail"};
+static const char *const db_tables[] = {"attr", "chunk",   "chunk_data", "event",  "lane",
+					"meta", "process", "run",        "series", "tail"};
 
 int db_errno(sqlite3 *db, int rc)
 {
 	static const struct {
 		int rc, code;
 	} table[] = {
-		{SQLITE_FULL, -ENOSPC},     {SQLITE_CORRUPT, -EUCLEAN}, {SQLITE_NOTADB, -EUCLEAN},
-		{SQLITE_BUSY, -EBUSY},      {SQLITE_LOCKED, -EBUSY},    {SQLITE_NOMEM, -ENOMEM},
-		{SQLITE_READONLY, -EROFS},  {SQLITE_PERM, -EACCES},     {SQLITE_TOOBIG, -EFBIG},
-		{SQLITE_CANTOPEN, -EACCES}, {SQLITE_PROTOCOL, -EBUSY},
+		{SQLITE_FULL, -ENOSPC},
+		{SQLITE_CORRUPT, -EUCLEAN},
+		{SQLITE_NOTADB, -EUCLEAN},
+		{SQLITE_BUSY, -EBUSY},
+		{SQLITE_LOCKED, -EBUSY},
+		{SQLITE_NOMEM, -ENOMEM},
+		{SQLITE_READONLY, -EROFS},
+		{SQLITE_PERM, -EACCES},
+		{SQLITE_TOOBIG, -EFBIG},
+		{SQLITE_CANTOPEN, -EACCES},
+		{SQLITE_PROTOCOL, -EBUSY},
 		/* Our SQL is fixed: these mean that the tables are not ours. */
-		{SQLITE_ERROR, -EUCLEAN},   {SQLITE_CONSTRAINT, -EUCLEAN},
+		{SQLITE_ERROR, -EUCLEAN},
+		{SQLITE_CONSTRAINT, -EUCLEAN},
 		{SQLITE_MISMATCH, -EUCLEAN},
 	};
 	int os = db ? sqlite3_system_errno(db) : 0;
@@ -59,7 +67,7 @@ int db_fail(sqlite3 *db, int rc, const char *what, struct err *e)
 	else if (code == -EUCLEAN)
 		advice = "; the database is corrupt";
 	return err_set(e, code, "%s: %s: %s (%d)%s", path && *path ? path : "database", what,
-	               db ? sqlite3_errmsg(db) : sqlite3_errstr(rc), rc, advice);
+		       db ? sqlite3_errmsg(db) : sqlite3_errstr(rc), rc, advice);
 }
 
 int db_exec(sqlite3 *db, const char *sql, struct err *e)
@@ -159,13 +167,15 @@ int db_open_writer(const char *path, bool wal, struct err *e, sqlite3 **ret)
 	}
 	db_guard(db);
 	sqlite3_busy_timeout(db, DB_BUSY_MS);
-	r = db_exec(db,
-	            "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY;"
-	            "PRAGMA cache_size=-1024; PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL;"
-	            "PRAGMA secure_delete=OFF; PRAGMA wal_autocheckpoint=0;",
-	            e);
+	r = db_exec(
+		db,
+		"PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY;"
+		"PRAGMA cache_size=-1024; PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL;"
+		"PRAGMA secure_delete=OFF; PRAGMA wal_autocheckpoint=0;",
+		e);
 	if (r == 0)
-		r = db_exec(db, wal ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=TRUNCATE", e);
+		r = db_exec(db, wal ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=TRUNCATE",
+			    e);
 	if (r == 0)
 		r = db_exec(db, "PRAGMA synchronous=NORMAL", e);
 	if (r < 0) {
@@ -194,17 +204,18 @@ static int db_open_uri(const char *path, const char *how, struct err *e, sqlite3
 			*to = *p;
 	}
 	uri = xasprintf("file:%s?mode=%s", quoted, how);
-	rc = sqlite3_open_v2(uri, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
-	                     NULL);
+	rc = sqlite3_open_v2(uri, &db,
+			     SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
 	free(uri);
 	free(quoted);
 	if (rc == SQLITE_OK) {
 		db_guard(db);
 		sqlite3_busy_timeout(db, DB_BUSY_MS);
-		r = db_exec(db,
-		            "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA cache_size=-1024;"
-		            "PRAGMA temp_store=MEMORY; PRAGMA query_only=ON",
-		            e);
+		r = db_exec(
+			db,
+			"PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA cache_size=-1024;"
+			"PRAGMA temp_store=MEMORY; PRAGMA query_only=ON",
+			e);
 		if (r == 0)
 			r = db_int(db, "SELECT count(*) FROM sqlite_master", e, &n);
 	} else {
@@ -237,18 +248,20 @@ static int db_open_without_help(const char *path, struct buf *warning, struct er
 	if (db_has_part(path, "journal")) {
 		if (db_open_uri(path, "rw", NULL, ret) == 0)
 			return 0;
-		return err_set(e, -EROFS,
-		               "%s: a killed writer left an unfinished commit, and the folder cannot be "
-		               "written to undo it; copy the folder to one of yours",
-		               path);
+		return err_set(
+			e, -EROFS,
+			"%s: a killed writer left an unfinished commit, and the folder cannot be "
+			"written to undo it; copy the folder to one of yours",
+			path);
 	}
 	if (db_open_uri(path, "ro&immutable=1", NULL, ret) < 0)
 		return -EIO;
 	if (db_has_part(path, "wal"))
-		buf_printf(warning,
-		           "%s: its folder cannot be written, so the last commits, in %s-wal, are not "
-		           "seen; copy the folder to one of yours\n",
-		           path, path);
+		buf_printf(
+			warning,
+			"%s: its folder cannot be written, so the last commits, in %s-wal, are not "
+			"seen; copy the folder to one of yours\n",
+			path, path);
 	return 0;
 }
 
@@ -303,16 +316,17 @@ int db_check_schema(sqlite3 *db, struct err *e)
 		r = db_int(db, "PRAGMA user_version", e, &version);
 	if (r == 0)
 		r = db_int(db,
-		           "SELECT count(*) FROM sqlite_master WHERE type IN ('view', 'trigger')"
-		           " OR rootpage IS NULL OR rootpage < 1",
-		           e, &others);
+			   "SELECT count(*) FROM sqlite_master WHERE type IN ('view', 'trigger')"
+			   " OR rootpage IS NULL OR rootpage < 1",
+			   e, &others);
 	if (r < 0)
 		return r;
 	if (id != DB_APPLICATION_ID)
 		return err_set(e, -EUCLEAN, "%s: not a database of lapse", path);
 	if (version > DB_VERSION)
-		return err_set(e, -EPROTO, "%s: version %d, this lapse reads up to %d: use a newer one",
-		               path, (int)version, DB_VERSION);
+		return err_set(e, -EPROTO,
+			       "%s: version %d, this lapse reads up to %d: use a newer one", path,
+			       (int)version, DB_VERSION);
 	if (version < 1 || others)
 		return err_set(e, -EUCLEAN, "%s: the schema is not one that lapse makes", path);
 	for (i = 0; i < ARRAY_LEN(db_tables); i++) {
@@ -326,7 +340,7 @@ int db_check_schema(sqlite3 *db, struct err *e)
 }
 
 static int db_migrate_in(sqlite3 *db, const char *schema, const char *const *steps, int version,
-                         struct err *e)
+			 struct err *e)
 {
 	const char *path = sqlite3_db_filename(db, "main");
 	int64_t tables, now, id;
@@ -343,8 +357,8 @@ static int db_migrate_in(sqlite3 *db, const char *schema, const char *const *ste
 	if (tables && id != DB_APPLICATION_ID)
 		return err_set(e, -EUCLEAN, "%s: not a database of lapse", path);
 	if (now > version)
-		return err_set(e, -EPROTO, "%s: version %d, this lapse writes %d: use a newer one", path,
-		               (int)now, version);
+		return err_set(e, -EPROTO, "%s: version %d, this lapse writes %d: use a newer one",
+			       path, (int)now, version);
 	if (tables && now == version)
 		return 0;
 	if (!tables) {
@@ -357,12 +371,12 @@ static int db_migrate_in(sqlite3 *db, const char *schema, const char *const *ste
 		r = db_exec(db, steps[now], e);
 	}
 	sqlite3_snprintf(sizeof(pragma), pragma, "PRAGMA application_id=%d; PRAGMA user_version=%d",
-	                 DB_APPLICATION_ID, version);
+			 DB_APPLICATION_ID, version);
 	return r < 0 ? r : db_exec(db, pragma, e);
 }
 
 int db_migrate(sqlite3 *db, const char *schema, const char *const *steps, int version,
-               struct err *e)
+	       struct err *e)
 {
 	int r = db_exec(db, "BEGIN IMMEDIATE", e);
 

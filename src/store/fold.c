@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define FOLD_REFS_MAX (16u << 10) /* blocks grouped at a time, but for one series */
-#define FOLD_SMALL 8u             /* a last chunk below 1/8 of the maximum is rewritten */
+#define FOLD_SMALL 8u /* a last chunk below 1/8 of the maximum is rewritten */
 
 struct fold_row {
 	uint64_t seq;
@@ -73,7 +73,7 @@ static int fold_take_row(struct fold *f, sqlite3_stmt *st)
 	int r;
 
 	r = blob_open(&f->s->codec, &id, sqlite3_column_blob(st, 1),
-	              (size_t)sqlite3_column_bytes(st, 1), f->e, &blob);
+		      (size_t)sqlite3_column_bytes(st, 1), f->e, &blob);
 	if (r < 0)
 		return r;
 	f->rows = xgrow(f->rows, f->n_rows, &f->cap_rows, sizeof(*f->rows));
@@ -117,10 +117,10 @@ static int fold_count(struct fold *f)
 		while (r == 0 && (r = tail_block(&w, &block)) > 0) {
 			r = 0;
 			if (block.series > n_series ||
-			    block.is_hist != (f->s->catalog.series[block.series - 1].kind ==
-			                      SINK_HISTOGRAM))
+			    block.is_hist !=
+				    (f->s->catalog.series[block.series - 1].kind == SINK_HISTOGRAM))
 				r = blob_bad(&id, f->e, (size_t)(w.c.p - w.start),
-				             "a series that is not defined, or of another kind");
+					     "a series that is not defined, or of another kind");
 			else
 				f->blocks[block.series - 1]++;
 		}
@@ -146,7 +146,7 @@ static int fold_collect(struct fold *f, size_t from, size_t to, uint32_t *first)
 			if (block.series - 1 < from || block.series - 1 >= to)
 				continue;
 			f->refs[first[block.series - 1 - from]++] =
-			        (struct fold_ref){(uint32_t)i, w.base, block};
+				(struct fold_ref){(uint32_t)i, w.base, block};
 		}
 	}
 	return r;
@@ -191,10 +191,10 @@ static int fold_write_chunk(struct fold *f, bool is_hist)
 	}
 	if (r == 0)
 		r = blob_seal(&f->s->codec, &id, is_hist ? BLOB_HISTS : BLOB_POINTS, f->chunk.n,
-		              &f->body);
+			      &f->body);
 	if (r < 0)
 		return err_errno(f->e, r, "%s: encoding a chunk of series %u", f->s->path,
-		                 f->chunk.series);
+				 f->chunk.series);
 	r = fold_write_data(f);
 	if (r < 0)
 		return r;
@@ -223,7 +223,7 @@ static int fold_flush(struct fold *f, bool is_hist)
 
 /* Before a point: seal the chunk if it is full or the point begins a segment. */
 static int fold_prepare(struct fold *f, bool is_hist, bool is_full, int64_t time, int64_t step,
-                        uint64_t seq)
+			uint64_t seq)
 {
 	struct segment next = f->chunk.segment;
 	bool is_new = segment_next(&next, time, step);
@@ -239,7 +239,7 @@ static int fold_prepare(struct fold *f, bool is_hist, bool is_full, int64_t time
 }
 
 static int fold_points(struct fold *f, const struct tail_walk *w, const struct tail_block *block,
-                       uint64_t seq, bool is_span)
+		       uint64_t seq, bool is_span)
 {
 	struct points *in = &f->in, *p = &f->points;
 	size_t i;
@@ -264,7 +264,7 @@ static int fold_points(struct fold *f, const struct tail_walk *w, const struct t
 }
 
 static int fold_hists(struct fold *f, const struct tail_walk *w, const struct tail_block *block,
-                      uint64_t seq)
+		      uint64_t seq)
 {
 	struct hists *in = &f->hists_in, *h = &f->hists;
 	size_t i;
@@ -276,7 +276,7 @@ static int fold_hists(struct fold *f, const struct tail_walk *w, const struct ta
 		const struct hists_row *row = &in->rows[i];
 
 		r = fold_prepare(f, true, h->n == CHUNK_HISTS_MAX || h->n_bins >= CHUNK_BINS_MAX,
-		                 row->time, row->step, seq);
+				 row->time, row->step, seq);
 		if (r == 0 && hists_add(h, row, in->bins + row->bins) < 0)
 			r = err_set(f->e, -ENOMEM, "%s: no memory for a chunk", f->s->path);
 	}
@@ -295,14 +295,14 @@ static int fold_reopen(struct fold *f, bool is_hist)
 	rc = sqlite3_step(st);
 	if (rc == SQLITE_ROW)
 		r = blob_open(&f->s->codec, &id, sqlite3_column_blob(st, 0),
-		              (size_t)sqlite3_column_bytes(st, 0), f->e, &blob);
+			      (size_t)sqlite3_column_bytes(st, 0), f->e, &blob);
 	else if (rc == SQLITE_DONE)
 		r = blob_bad(&id, f->e, 0, "its data is missing");
 	else
 		r = db_fail(f->s->db, rc, "reading a chunk", f->e);
 	if (r == 0)
 		r = is_hist ? chunk_decode_hists(&id, &blob, f->e, &f->hists)
-		            : chunk_decode_points(&id, &blob, f->e, &f->points);
+			    : chunk_decode_points(&id, &blob, f->e, &f->points);
 	sqlite3_reset(st);
 	f->loaded = fold_open_points(f, is_hist);
 	if (r == 0 && f->loaded != f->chunk.n)
@@ -353,7 +353,7 @@ static int fold_series(struct fold *f, uint32_t series, const struct fold_ref *r
 		id = fold_id(f, refs[i].row);
 		w = (struct tail_walk){.id = &id, .e = f->e, .base = refs[i].base};
 		r = is_hist ? fold_hists(f, &w, &refs[i].block, seq)
-		            : fold_points(f, &w, &refs[i].block, seq, kind == SINK_SPAN);
+			    : fold_points(f, &w, &refs[i].block, seq, kind == SINK_SPAN);
 	}
 	return r < 0 ? r : fold_flush(f, is_hist);
 }
@@ -468,7 +468,7 @@ static int fold_batch(struct store *s, struct err *e)
 		r = fold_take_rows(&f);
 	if (r == 0)
 		r = f.n_rows ? fold_groups(&f)
-		             : err_set(e, -EUCLEAN, "%s: table tail lacks rows", s->path);
+			     : err_set(e, -EUCLEAN, "%s: table tail lacks rows", s->path);
 	if (r == 0)
 		r = fold_finish(&f);
 	r = store_abort(s, r);
@@ -488,7 +488,7 @@ static bool fold_is_due(const struct store *s)
 		bytes = FOLD_BYTES_MAX;
 	return s->tail_rows &&
 	       (s->tail_body > bytes || s->tail_rows >= FOLD_ROWS ||
-	        store_mono_ns() - s->tail_since > (int64_t)FOLD_SECONDS * 1000000000);
+		store_mono_ns() - s->tail_since > (int64_t)FOLD_SECONDS * 1000000000);
 }
 
 int store_fold(struct store *s, bool all, struct err *e)

@@ -13,17 +13,10 @@ static const struct fstype {
 	uint64_t magic;
 	const char *name;
 } fstype_local[] = {
-	{0xef53, "ext2, ext3, ext4"},
-	{0x58465342, "xfs"},
-	{0x9123683e, "btrfs"},
-	{0xca451a4e, "bcachefs"},
-	{0x2fc12fc1, "zfs"},
-	{0xf2f52010, "f2fs"},
-	{0x3153464a, "jfs"},
-	{0x52654973, "reiserfs"},
-	{0x01021994, "tmpfs"},
-	{0x858458f6, "ramfs"},
-	{0x794c7630, "overlayfs"},
+	{0xef53, "ext2, ext3, ext4"}, {0x58465342, "xfs"},       {0x9123683e, "btrfs"},
+	{0xca451a4e, "bcachefs"},     {0x2fc12fc1, "zfs"},       {0xf2f52010, "f2fs"},
+	{0x3153464a, "jfs"},          {0x52654973, "reiserfs"},  {0x01021994, "tmpfs"},
+	{0x858458f6, "ramfs"},        {0x794c7630, "overlayfs"},
 };
 
 bool fstype_is_wal_safe_magic(uint64_t magic)

@@ -79,7 +79,7 @@ static void hists_put_double(struct buf *b, double v)
 }
 
 void hists_encode(struct buf *b, const struct hists *h, const uint32_t *index, size_t n,
-                  const struct points_base *base)
+		  const struct points_base *base)
 {
 	uint64_t time = (uint64_t)base->time, step = (uint64_t)base->step;
 	size_t i, k;

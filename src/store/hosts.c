@@ -60,9 +60,9 @@ static void hosts_add(struct store_reader *r, const char *dir, const char *file,
 	struct err e = {0};
 	struct hosts_one *h;
 	sqlite3 *db;
-	int code = r->n_hosts < HOSTS_MAX ? db_open_reader(path, &r->warning, &e, &db)
-	                                  : err_set(&e, -E2BIG, "%s: more than %u hosts", path,
-	                                            HOSTS_MAX);
+	int code = r->n_hosts < HOSTS_MAX
+			   ? db_open_reader(path, &r->warning, &e, &db)
+			   : err_set(&e, -E2BIG, "%s: more than %u hosts", path, HOSTS_MAX);
 
 	if (code < 0) {
 		buf_printf(&r->warning, "%s\n", e.text);
@@ -108,7 +108,7 @@ const char *store_reader_warning(const struct store_reader *r)
 }
 
 static int hosts_take_row(struct store_reader *r, struct hosts_one *h, sqlite3_stmt *st,
-                          struct err *e)
+			  struct err *e)
 {
 	const struct blob_id id = {h->path, "tail", (uint64_t)sqlite3_column_int64(st, 0), 0};
 	struct hosts_tail *row;
@@ -116,14 +116,15 @@ static int hosts_take_row(struct store_reader *r, struct hosts_one *h, sqlite3_s
 	int code;
 
 	code = blob_open(&r->codec, &id, sqlite3_column_blob(st, 1),
-	                 (size_t)sqlite3_column_bytes(st, 1), e, &blob);
+			 (size_t)sqlite3_column_bytes(st, 1), e, &blob);
 	if (code < 0)
 		return code;
 	if (h->tail_bytes + blob.len > HOSTS_TAIL_MAX)
-		return err_set(e, -EFBIG,
-		               "%s: more than %u MiB are not folded; let the agent run, or open and "
-		               "close the store for writing",
-		               h->path, HOSTS_TAIL_MAX >> 20);
+		return err_set(
+			e, -EFBIG,
+			"%s: more than %u MiB are not folded; let the agent run, or open and "
+			"close the store for writing",
+			h->path, HOSTS_TAIL_MAX >> 20);
 	h->tail = xgrow(h->tail, h->n_tail, &h->cap_tail, sizeof(*h->tail));
 	row = &h->tail[h->n_tail];
 	row->seq = id.a;

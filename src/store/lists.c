@@ -13,12 +13,12 @@
 
 /* One row to the caller. 0, what the caller's fn returned, or -errno. */
 typedef int (*lists_row_fn)(void *arg, struct hosts_one *h, unsigned host, sqlite3_stmt *st,
-                            struct err *e);
+			    struct err *e);
 
 /* Call row for all rows of a statement whose ?1 is "id above this" and whose
  * first column is the id. */
 static int lists_walk(struct hosts_one *h, unsigned host, const char *sql, lists_row_fn row,
-                      void *arg, struct err *e)
+		      void *arg, struct err *e)
 {
 	int64_t after = INT64_MIN, until;
 	sqlite3_stmt *st;
@@ -50,7 +50,7 @@ struct lists_processes {
 	void *arg;
 	struct map lanes; /* ring and lane to index of positions */
 	struct map rings; /* ring to index of its first lane in positions, which
-	                     holds the sums of all its lanes once all are loaded */
+			     holds the sums of all its lanes once all are loaded */
 	struct sink_position *positions;
 	size_t n, cap;
 };
@@ -76,8 +76,8 @@ static int lists_folded_lanes(struct lists_processes *l, struct hosts_one *h, st
 	sqlite3_stmt *st;
 	int rc, r;
 
-	r = db_prepare(h->db, "SELECT ring, lane, stored, overwritten, broken, dropped FROM lane", e,
-	               &st);
+	r = db_prepare(h->db, "SELECT ring, lane, stored, overwritten, broken, dropped FROM lane",
+		       e, &st);
 	if (r < 0)
 		return r;
 	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
@@ -136,8 +136,8 @@ static void lists_sum_rings(struct lists_processes *l)
 	}
 }
 
-static int lists_load_lanes(struct lists_processes *l, struct store_reader *rd,
-                            struct hosts_one *h, struct err *e)
+static int lists_load_lanes(struct lists_processes *l, struct store_reader *rd, struct hosts_one *h,
+			    struct err *e)
 {
 	int r;
 
@@ -157,7 +157,7 @@ static int lists_load_lanes(struct lists_processes *l, struct store_reader *rd,
 }
 
 static int lists_process(void *arg, struct hosts_one *h, unsigned host, sqlite3_stmt *st,
-                         struct err *e)
+			 struct err *e)
 {
 	const struct lists_processes *l = arg;
 	struct store_process p = {.host = host, .host_name = h->name};
@@ -187,8 +187,8 @@ static int lists_process(void *arg, struct hosts_one *h, unsigned host, sqlite3_
 }
 
 int store_reader_processes(struct store_reader *r,
-                           int (*fn)(void *arg, const struct store_process *p), void *arg,
-                           struct err *e)
+			   int (*fn)(void *arg, const struct store_process *p), void *arg,
+			   struct err *e)
 {
 	struct lists_processes l = {.fn = fn, .arg = arg};
 	int code = 0;
@@ -199,11 +199,12 @@ int store_reader_processes(struct store_reader *r,
 	for (i = 0; code == 0 && i < r->n_hosts; i++) {
 		code = lists_load_lanes(&l, r, &r->hosts[i], e);
 		if (code == 0)
-			code = lists_walk(&r->hosts[i], (unsigned)i,
-			                  "SELECT id, uid, pid, ppid, role, program, rank, local_rank,"
-			                  " world_size, start_ns, end_ns, dropped, refused FROM process"
-			                  " WHERE id > ?1 ORDER BY id",
-			                  lists_process, &l, e);
+			code = lists_walk(
+				&r->hosts[i], (unsigned)i,
+				"SELECT id, uid, pid, ppid, role, program, rank, local_rank,"
+				" world_size, start_ns, end_ns, dropped, refused FROM process"
+				" WHERE id > ?1 ORDER BY id",
+				lists_process, &l, e);
 	}
 	map_done(&l.lanes);
 	map_done(&l.rings);
@@ -242,8 +243,8 @@ static int lists_folded_counts(struct lists_series *l, struct hosts_one *h, stru
 	int rc, r;
 
 	/* Of each series' last chunk: a bare column goes with max(). */
-	r = db_prepare(h->db, "SELECT series, max(ordinal), start + n FROM chunk GROUP BY series", e,
-	               &st);
+	r = db_prepare(h->db, "SELECT series, max(ordinal), start + n FROM chunk GROUP BY series",
+		       e, &st);
 	if (r < 0)
 		return r;
 	while ((rc = sqlite3_step(st)) == SQLITE_ROW)
@@ -255,7 +256,7 @@ static int lists_folded_counts(struct lists_series *l, struct hosts_one *h, stru
 }
 
 static int lists_load_counts(struct lists_series *l, struct store_reader *rd, struct hosts_one *h,
-                             struct err *e)
+			     struct err *e)
 {
 	struct tail_block block;
 	struct tail_walk w;
@@ -282,7 +283,7 @@ static int lists_load_counts(struct lists_series *l, struct store_reader *rd, st
 }
 
 static int lists_one_series(void *arg, struct hosts_one *h, unsigned host, sqlite3_stmt *st,
-                            struct err *e)
+			    struct err *e)
 {
 	const struct lists_series *l = arg;
 	struct store_series s = {.host = host, .host_name = h->name};
@@ -303,7 +304,7 @@ static int lists_one_series(void *arg, struct hosts_one *h, unsigned host, sqlit
 }
 
 int store_reader_series(struct store_reader *r, int (*fn)(void *arg, const struct store_series *s),
-                        void *arg, struct err *e)
+			void *arg, struct err *e)
 {
 	struct lists_series l = {.fn = fn, .arg = arg};
 	int code = 0;
@@ -312,12 +313,13 @@ int store_reader_series(struct store_reader *r, int (*fn)(void *arg, const struc
 	for (i = 0; code == 0 && i < r->n_hosts; i++) {
 		code = lists_load_counts(&l, r, &r->hosts[i], e);
 		if (code == 0)
-			code = lists_walk(&r->hosts[i], (unsigned)i,
-			                  "SELECT s.id, s.process, s.name, s.labels, s.unit, s.help,"
-			                  " s.kind, s.source, p.rank, p.role FROM series s"
-			                  " LEFT JOIN process p ON p.id = s.process"
-			                  " WHERE s.id > ?1 ORDER BY s.id",
-			                  lists_one_series, &l, e);
+			code = lists_walk(
+				&r->hosts[i], (unsigned)i,
+				"SELECT s.id, s.process, s.name, s.labels, s.unit, s.help,"
+				" s.kind, s.source, p.rank, p.role FROM series s"
+				" LEFT JOIN process p ON p.id = s.process"
+				" WHERE s.id > ?1 ORDER BY s.id",
+				lists_one_series, &l, e);
 	}
 	free(l.counts);
 	return code;
@@ -331,7 +333,7 @@ struct lists_events {
 };
 
 static int lists_event(void *arg, struct hosts_one *h, unsigned host, sqlite3_stmt *st,
-                       struct err *e)
+		       struct err *e)
 {
 	const struct lists_events *l = arg;
 	struct store_event ev = {.host = host};
@@ -342,7 +344,7 @@ static int lists_event(void *arg, struct hosts_one *h, unsigned host, sqlite3_st
 	ev.process = (uint32_t)sqlite3_column_int64(st, 2);
 	ev.time_ns = sqlite3_column_int64(st, 3);
 	ev.step = sqlite3_column_type(st, 4) == SQLITE_NULL ? SINK_STEP_NONE
-	                                                    : sqlite3_column_int64(st, 4);
+							    : sqlite3_column_int64(st, 4);
 	ev.severity = sqlite3_column_int(st, 5);
 	ev.kind = db_text(st, 6);
 	ev.text = db_text(st, 7);
@@ -351,24 +353,25 @@ static int lists_event(void *arg, struct hosts_one *h, unsigned host, sqlite3_st
 }
 
 int store_reader_events(struct store_reader *r, int (*fn)(void *arg, const struct store_event *e),
-                        void *arg, struct err *e)
+			void *arg, struct err *e)
 {
 	struct lists_events l = {fn, arg};
 	int code = 0;
 	size_t i;
 
 	for (i = 0; code == 0 && i < r->n_hosts; i++)
-		code = lists_walk(&r->hosts[i], (unsigned)i,
-		                  "SELECT id, seq, process, time_ns, step, severity, kind, text, attrs"
-		                  " FROM event WHERE id > ?1 ORDER BY id",
-		                  lists_event, &l, e);
+		code = lists_walk(
+			&r->hosts[i], (unsigned)i,
+			"SELECT id, seq, process, time_ns, step, severity, kind, text, attrs"
+			" FROM event WHERE id > ?1 ORDER BY id",
+			lists_event, &l, e);
 	return code;
 }
 
 int store_reader_attrs(struct store_reader *r,
-                       int (*fn)(void *arg, unsigned host, uint32_t process, const char *key,
-                                 const char *value),
-                       void *arg, struct err *e)
+		       int (*fn)(void *arg, unsigned host, uint32_t process, const char *key,
+				 const char *value),
+		       void *arg, struct err *e)
 {
 	int rc, code = 0;
 	sqlite3_stmt *st;
@@ -376,12 +379,13 @@ int store_reader_attrs(struct store_reader *r,
 
 	for (i = 0; code == 0 && i < r->n_hosts; i++) {
 		code = db_prepare(r->hosts[i].db,
-		                  "SELECT process, key, value FROM attr ORDER BY process, key", e, &st);
+				  "SELECT process, key, value FROM attr ORDER BY process, key", e,
+				  &st);
 		if (code < 0)
 			break;
 		while (code == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW)
 			code = fn(arg, (unsigned)i, (uint32_t)sqlite3_column_int64(st, 0),
-			          db_text(st, 1), db_text(st, 2));
+				  db_text(st, 1), db_text(st, 2));
 		if (code == 0 && rc != SQLITE_DONE)
 			code = db_fail(r->hosts[i].db, rc, "reading table attr", e);
 		sqlite3_finalize(st);

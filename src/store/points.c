@@ -13,10 +13,10 @@
 
 /* How a column of integers is written; two bits each in a block's shape. */
 enum points_mode {
-	POINTS_SAME = 0,   /* as in the block before */
+	POINTS_SAME = 0, /* as in the block before */
 	POINTS_STRIDE = 1, /* svarint first - base, svarint difference */
-	POINTS_DELTA = 2,  /* uvarint bytes; svarint first - base, svarint differences */
-	POINTS_NONE = 3    /* steps only: no point has one */
+	POINTS_DELTA = 2, /* uvarint bytes; svarint first - base, svarint differences */
+	POINTS_NONE = 3 /* steps only: no point has one */
 };
 
 #define POINTS_VARINT_MAX 10u
@@ -62,7 +62,7 @@ int points_reserve(struct points *p, size_t n)
 struct points_view points_slice(const struct points *p, size_t from, size_t n)
 {
 	return (struct points_view){n, p->time + from, p->step + from, p->thread + from,
-	                            p->value + from};
+				    p->value + from};
 }
 
 /* Differences wrap modulo 2^64, so that no pair of numbers overflows. */
@@ -107,7 +107,7 @@ static void points_put_delta(struct buf *b, const int64_t *v, size_t n, int64_t 
 }
 
 static unsigned points_put_column(struct buf *b, const int64_t *v, size_t n, const int64_t *prev,
-                                  int64_t base, bool may_be_none)
+				  int64_t base, bool may_be_none)
 {
 	int64_t d = n > 1 ? points_sub(v[1], v[0]) : 0;
 	size_t i;
@@ -145,7 +145,7 @@ static void points_put_values(struct buf *b, const double *v, size_t n)
 }
 
 void points_encode(struct buf *b, const struct points_view *v, const struct points_view *prev,
-                   const struct points_base *base)
+		   const struct points_base *base)
 {
 	size_t at = b->len;
 	unsigned shape;
@@ -156,7 +156,7 @@ void points_encode(struct buf *b, const struct points_view *v, const struct poin
 	buf_putc(b, 0);
 	shape = points_put_column(b, v->time, v->n, prev ? prev->time : NULL, base->time, false);
 	shape |= points_put_column(b, v->step, v->n, prev ? prev->step : NULL, base->step, true)
-	         << 2;
+		 << 2;
 	shape |= points_put_column(b, v->thread, v->n, prev ? prev->thread : NULL, 0, false) << 4;
 	constant = v->n > 1 && memcmp(v->value, v->value + 1, (v->n - 1) * sizeof(double)) == 0;
 	shape |= (unsigned)constant << 6;
@@ -166,7 +166,7 @@ void points_encode(struct buf *b, const struct points_view *v, const struct poin
 }
 
 static const char *points_parse_column(struct cur *c, unsigned mode, size_t n, bool has_last,
-                                       bool may_be_none, struct points_column *col)
+				       bool may_be_none, struct points_column *col)
 {
 	uint64_t len;
 
@@ -212,7 +212,7 @@ const char *points_parse(struct cur *c, size_t n, struct points_block *b)
 
 /* One svarint; NULL if it does not end before `end`. */
 static inline const unsigned char *points_get(const unsigned char *p, const unsigned char *end,
-                                              int64_t *ret)
+					      int64_t *ret)
 {
 	uint64_t u = 0;
 	unsigned shift = 0;
@@ -228,7 +228,7 @@ static inline const unsigned char *points_get(const unsigned char *p, const unsi
 }
 
 static const char *points_get_column(const struct points_column *c, size_t n, int64_t base,
-                                     int64_t *out)
+				     int64_t *out)
 {
 	const unsigned char *p = c->p;
 	int64_t d = 0;
@@ -259,7 +259,7 @@ static const char *points_get_column(const struct points_column *c, size_t n, in
 }
 
 const char *points_decode(const struct points_block *b, const struct points_base *base,
-                          struct points *out)
+			  struct points *out)
 {
 	size_t i, at = out->n;
 	const char *why;

@@ -89,7 +89,8 @@ int store_runs(const char *root, char ***ret, struct err *e)
 		runs[n++] = xstrdup(one->d_name);
 	}
 	closedir(d);
-	qsort(runs, n, sizeof(*runs), roots_order);
+	if (n)
+		qsort(runs, n, sizeof(*runs), roots_order);
 	runs = xgrow(runs, n, &cap, sizeof(*runs));
 	runs[n] = NULL;
 	*ret = runs;
@@ -98,7 +99,7 @@ int store_runs(const char *root, char ***ret, struct err *e)
 
 /* The one run whose id begins with `what`; an equal id wins. */
 static int roots_match(const char *root, char *const *runs, const char *what, struct err *e,
-                       const char **ret)
+		       const char **ret)
 {
 	size_t i, found = 0, len = strlen(what);
 	struct buf list;
@@ -118,10 +119,10 @@ static int roots_match(const char *root, char *const *runs, const char *what, st
 	}
 	if (found > 1)
 		err_set(e, -EEXIST, "%s: %zu runs begin with \"%.128s\":%s%s", root, found, what,
-		        buf_str(&list), found > ROOTS_LISTED ? " ..." : "");
+			buf_str(&list), found > ROOTS_LISTED ? " ..." : "");
 	else if (found == 0)
-		err_set(e, -ENOENT, "%s: no run begins with \"%.128s\"; `lapse ls` lists them", root,
-		        what);
+		err_set(e, -ENOENT, "%s: no run begins with \"%.128s\"; `lapse ls` lists them",
+			root, what);
 	buf_done(&list);
 	return found == 1 ? 0 : found ? -EEXIST : -ENOENT;
 }

@@ -23,20 +23,20 @@ static int runinfo_run(struct store *s, sqlite3_stmt *st, const char *what, stru
 
 int store_start(struct store *s, const struct run_start *r, struct err *e)
 {
-	const char *const texts[] = {r->id,  r->name, r->project, r->command, r->cwd,
-	                             r->host, r->user, r->tags,    r->notes};
+	const char *const texts[] = {r->id,   r->name, r->project, r->command, r->cwd,
+				     r->host, r->user, r->tags,    r->notes};
 	sqlite3_stmt *st;
 	size_t i;
 	int code;
 
 	code = db_prepare(s->db,
-	                  "INSERT INTO run(one, id, name, project, command, cwd, host, user, tags,"
-	                  " notes, launcher_pid, child_pid, start_ns, stall_after_ms)"
-	                  " VALUES(1,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)"
-	                  " ON CONFLICT(one) DO UPDATE SET id=?1, name=?2, project=?3, command=?4,"
-	                  " cwd=?5, host=?6, user=?7, tags=?8, notes=?9, launcher_pid=?10,"
-	                  " child_pid=?11, start_ns=?12, stall_after_ms=?13",
-	                  e, &st);
+			  "INSERT INTO run(one, id, name, project, command, cwd, host, user, tags,"
+			  " notes, launcher_pid, child_pid, start_ns, stall_after_ms)"
+			  " VALUES(1,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)"
+			  " ON CONFLICT(one) DO UPDATE SET id=?1, name=?2, project=?3, command=?4,"
+			  " cwd=?5, host=?6, user=?7, tags=?8, notes=?9, launcher_pid=?10,"
+			  " child_pid=?11, start_ns=?12, stall_after_ms=?13",
+			  e, &st);
 	if (code < 0)
 		return code;
 	for (i = 0; i < ARRAY_LEN(texts); i++)
@@ -50,18 +50,20 @@ int store_start(struct store *s, const struct run_start *r, struct err *e)
 
 int store_end(struct store *s, const struct run_outcome *o, struct err *e)
 {
-	size_t len = o->stderr_len < sizeof(o->stderr_tail) ? o->stderr_len : sizeof(o->stderr_tail);
+	size_t len =
+		o->stderr_len < sizeof(o->stderr_tail) ? o->stderr_len : sizeof(o->stderr_tail);
 	sqlite3_stmt *st;
 	int code;
 
-	code = db_prepare(s->db,
-	                  "INSERT INTO run(one, id, end_ns, outcome, code, signal, core, user_s,"
-	                  " system_s, max_rss, evidence, stderr_tail)"
-	                  " VALUES(1,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)"
-	                  " ON CONFLICT(one) DO UPDATE SET end_ns=?2, outcome=?3, code=?4, signal=?5,"
-	                  " core=?6, user_s=?7, system_s=?8, max_rss=?9, evidence=?10,"
-	                  " stderr_tail=?11",
-	                  e, &st);
+	code = db_prepare(
+		s->db,
+		"INSERT INTO run(one, id, end_ns, outcome, code, signal, core, user_s,"
+		" system_s, max_rss, evidence, stderr_tail)"
+		" VALUES(1,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)"
+		" ON CONFLICT(one) DO UPDATE SET end_ns=?2, outcome=?3, code=?4, signal=?5,"
+		" core=?6, user_s=?7, system_s=?8, max_rss=?9, evidence=?10,"
+		" stderr_tail=?11",
+		e, &st);
 	if (code < 0)
 		return code;
 	sqlite3_bind_text(st, 1, o->id, -1, SQLITE_STATIC);
@@ -124,7 +126,7 @@ static void runinfo_set(struct store_reader *r, enum runinfo_text which, sqlite3
 
 /* Of several ends the one with more weight; running until all have ended. */
 static void runinfo_merge_end(struct store_reader *r, sqlite3_stmt *st, bool first,
-                              struct store_run *out)
+			      struct store_run *out)
 {
 	int kind = sqlite3_column_int(st, 10), code = sqlite3_column_int(st, 11);
 	int64_t end = sqlite3_column_int64(st, 9), rss = sqlite3_column_int64(st, 16);
@@ -132,7 +134,7 @@ static void runinfo_merge_end(struct store_reader *r, sqlite3_stmt *st, bool fir
 	if (kind < RUN_RUNNING || kind > RUN_LOST)
 		kind = RUN_RUNNING;
 	if (first || runinfo_weight((enum run_outcome_kind)kind, code) >
-	                     runinfo_weight(out->outcome, out->code)) {
+			     runinfo_weight(out->outcome, out->code)) {
 		out->outcome = (enum run_outcome_kind)kind;
 		out->code = code;
 		out->signal = sqlite3_column_int(st, 12);
@@ -149,7 +151,7 @@ static void runinfo_merge_end(struct store_reader *r, sqlite3_stmt *st, bool fir
 }
 
 static void runinfo_merge(struct store_reader *r, sqlite3_stmt *st, bool first,
-                          struct store_run *out)
+			  struct store_run *out)
 {
 	int64_t start = sqlite3_column_int64(st, 8);
 	int i;
@@ -162,16 +164,17 @@ static void runinfo_merge(struct store_reader *r, sqlite3_stmt *st, bool first,
 }
 
 static int runinfo_host(struct store_reader *r, struct hosts_one *h, bool *first,
-                        struct store_run *out, struct err *e)
+			struct store_run *out, struct err *e)
 {
 	sqlite3_stmt *st;
 	int rc, code;
 
-	code = db_prepare(h->db,
-	                  "SELECT id, name, project, command, cwd, user, tags, notes, start_ns, end_ns,"
-	                  " outcome, code, signal, core, user_s, system_s, max_rss, evidence,"
-	                  " stderr_tail FROM run",
-	                  e, &st);
+	code = db_prepare(
+		h->db,
+		"SELECT id, name, project, command, cwd, user, tags, notes, start_ns, end_ns,"
+		" outcome, code, signal, core, user_s, system_s, max_rss, evidence,"
+		" stderr_tail FROM run",
+		e, &st);
 	if (code < 0)
 		return code;
 	rc = sqlite3_step(st);

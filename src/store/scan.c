@@ -72,7 +72,7 @@ static bool scan_wants_chunk(const struct scan *s, const struct chunk *c)
 	if (g->by_time && (c->time_max < g->time_min || c->time_min > g->time_max))
 		return false;
 	return !g->by_step || (c->step_max != SINK_STEP_NONE && c->step_max >= g->step_min &&
-	                       c->step_min <= g->step_max);
+			       c->step_min <= g->step_max);
 }
 
 static int scan_give(const struct scan *s, const struct store_point *p)
@@ -81,8 +81,8 @@ static int scan_give(const struct scan *s, const struct store_point *p)
 
 	if (g->by_time && (p->time_ns < g->time_min || p->time_ns > g->time_max))
 		return 0;
-	if (g->by_step && (p->step == SINK_STEP_NONE || p->step < g->step_min ||
-	                   p->step > g->step_max))
+	if (g->by_step &&
+	    (p->step == SINK_STEP_NONE || p->step < g->step_min || p->step > g->step_max))
 		return 0;
 	return scan_is_repeated(s, p->segment, p->step) ? 0 : s->fn(s->arg, p);
 }
@@ -90,8 +90,8 @@ static int scan_give(const struct scan *s, const struct store_point *p)
 static int scan_give_point(const struct scan *s, size_t i, uint32_t segment)
 {
 	const struct points *in = &s->points;
-	const struct store_point p = {in->time[i], in->step[i], in->value[i],
-	                              (uint32_t)in->thread[i], segment, NULL};
+	const struct store_point p = {
+		in->time[i], in->step[i], in->value[i], (uint32_t)in->thread[i], segment, NULL};
 
 	return scan_give(s, &p);
 }
@@ -99,13 +99,19 @@ static int scan_give_point(const struct scan *s, size_t i, uint32_t segment)
 static int scan_give_hist(const struct scan *s, size_t i, uint32_t segment)
 {
 	const struct hists_row *row = &s->hists.rows[i];
-	const struct sink_hist h = {.series = s->series, .time_ns = row->time, .step = row->step,
-	                            .count = row->count, .nan = row->nan, .sum = row->sum,
-	                            .min = row->min, .max = row->max,
-	                            .bins = s->hists.bins + row->bins, .n_bins = row->n_bins};
-	const struct store_point p = {row->time, row->step,
-	                              row->count ? row->sum / (double)row->count : NAN, 0, segment,
-	                              &h};
+	const struct sink_hist h = {.series = s->series,
+				    .time_ns = row->time,
+				    .step = row->step,
+				    .count = row->count,
+				    .nan = row->nan,
+				    .sum = row->sum,
+				    .min = row->min,
+				    .max = row->max,
+				    .bins = s->hists.bins + row->bins,
+				    .n_bins = row->n_bins};
+	const struct store_point p = {
+		row->time, row->step, row->count ? row->sum / (double)row->count : NAN,
+		0,         segment,   &h};
 
 	return scan_give(s, &p);
 }
@@ -138,8 +144,8 @@ static int scan_load_chunks(struct scan *s)
 	int rc, r;
 
 	r = db_prepare(s->h->db,
-	               "SELECT " CHUNKROW_COLUMNS " FROM chunk WHERE series = ?1 ORDER BY ordinal",
-	               s->e, &st);
+		       "SELECT " CHUNKROW_COLUMNS " FROM chunk WHERE series = ?1 ORDER BY ordinal",
+		       s->e, &st);
 	if (r < 0)
 		return r;
 	sqlite3_bind_int64(st, 1, s->series);
@@ -185,14 +191,14 @@ static int scan_read_chunk(struct scan *s, const struct chunk *c, sqlite3_stmt *
 	rc = sqlite3_step(st);
 	if (rc == SQLITE_ROW)
 		r = blob_open(&s->r->codec, &id, sqlite3_column_blob(st, 0),
-		              (size_t)sqlite3_column_bytes(st, 0), s->e, &blob);
+			      (size_t)sqlite3_column_bytes(st, 0), s->e, &blob);
 	else if (rc == SQLITE_DONE)
 		r = blob_bad(&id, s->e, 0, "its data is missing");
 	else
 		r = db_fail(s->h->db, rc, "reading a chunk", s->e);
 	if (r == 0)
 		r = s->kind == SINK_HISTOGRAM ? chunk_decode_hists(&id, &blob, s->e, &s->hists)
-		                              : chunk_decode_points(&id, &blob, s->e, &s->points);
+					      : chunk_decode_points(&id, &blob, s->e, &s->points);
 	if (r == 0 && blob.count < c->n)
 		r = blob_bad(&id, s->e, 12, "fewer points than its row states");
 	sqlite3_reset(st);
@@ -214,7 +220,7 @@ static int scan_chunks(struct scan *s)
 		r = scan_read_chunk(s, c, st);
 		for (k = 0; r == 0 && k < c->n; k++)
 			r = s->kind == SINK_HISTOGRAM ? scan_give_hist(s, k, c->segment.no)
-			                              : scan_give_point(s, k, c->segment.no);
+						      : scan_give_point(s, k, c->segment.no);
 	}
 	sqlite3_finalize(st);
 	return r;
@@ -260,7 +266,8 @@ static int scan_row(struct scan *s, const struct hosts_tail *row, struct segment
 			break;
 		s->points.n = 0;
 		hists_reset(&s->hists);
-		r = is_hist ? tail_hists(&w, &block, &s->hists) : tail_points(&w, &block, &s->points);
+		r = is_hist ? tail_hists(&w, &block, &s->hists)
+			    : tail_points(&w, &block, &s->points);
 		return r < 0 ? r : scan_block(s, at, give);
 	}
 	return r;
@@ -280,17 +287,21 @@ static int scan_tail(struct scan *s, bool give)
 }
 
 int store_reader_points(struct store_reader *r, unsigned host, uint32_t series,
-                        const struct store_range *range,
-                        int (*fn)(void *arg, const struct store_point *p), void *arg,
-                        struct err *e)
+			const struct store_range *range,
+			int (*fn)(void *arg, const struct store_point *p), void *arg, struct err *e)
 {
 	static const struct store_range everything;
-	struct scan s = {.r = r, .e = e, .range = range ? range : &everything, .fn = fn, .arg = arg,
-	                 .series = series};
+	struct scan s = {.r = r,
+			 .e = e,
+			 .range = range ? range : &everything,
+			 .fn = fn,
+			 .arg = arg,
+			 .series = series};
 	int code;
 
 	if (host >= r->n_hosts)
-		return err_set(e, -EINVAL, "host %u of %zu: no such file in the run", host, r->n_hosts);
+		return err_set(e, -EINVAL, "host %u of %zu: no such file in the run", host,
+			       r->n_hosts);
 	s.h = &r->hosts[host];
 	code = scan_load(&s);
 	if (code == 0 && !s.range->all_segments)

@@ -21,24 +21,26 @@ static const char *const store_statements[SQL_N] = {
 	[SQL_BEGIN] = "BEGIN IMMEDIATE",
 	[SQL_COMMIT] = "COMMIT",
 	[SQL_ROLLBACK] = "ROLLBACK",
-	[SQL_PROCESS] = "INSERT OR REPLACE INTO process(id, seq, uid, pid, ppid, start_time, role,"
-	                " program, rank, local_rank, world_size, start_ns, end_ns, dropped, refused)"
-	                " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)",
-	[SQL_SERIES] = "INSERT INTO series(id, seq, process, name, labels, unit, help, kind, source)"
-	               " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+	[SQL_PROCESS] =
+		"INSERT OR REPLACE INTO process(id, seq, uid, pid, ppid, start_time, role,"
+		" program, rank, local_rank, world_size, start_ns, end_ns, dropped, refused)"
+		" VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)",
+	[SQL_SERIES] =
+		"INSERT INTO series(id, seq, process, name, labels, unit, help, kind, source)"
+		" VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)",
 	[SQL_EVENT] = "INSERT INTO event(seq, process, time_ns, step, severity, kind, text, attrs)"
-	              " VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
+		      " VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
 	[SQL_ATTR] = "INSERT OR REPLACE INTO attr(seq, process, key, value) VALUES(?1,?2,?3,?4)",
 	[SQL_TAIL] = "INSERT INTO tail(seq, blob) VALUES(?1,?2)",
 	[SQL_TAIL_READ] = "SELECT seq, blob FROM tail WHERE seq > ?1 ORDER BY seq",
 	[SQL_TAIL_DELETE] = "DELETE FROM tail WHERE seq <= ?1",
 	[SQL_LANE] = "INSERT OR REPLACE INTO lane(ring, lane, seq, pos, rec, stored, overwritten,"
-	             " broken, dropped) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+		     " broken, dropped) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)",
 	[SQL_META] = "INSERT OR REPLACE INTO meta(key, value) VALUES('folded', ?1)",
 	[SQL_CHUNK] = "INSERT OR REPLACE INTO chunk(" CHUNKROW_COLUMNS ") VALUES(?1,?2,?3,?4,?5,?6,"
-	              "?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23)",
+		      "?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23)",
 	[SQL_CHUNK_LAST] = "SELECT " CHUNKROW_COLUMNS
-	                   " FROM chunk WHERE series = ?1 ORDER BY ordinal DESC LIMIT 1",
+			   " FROM chunk WHERE series = ?1 ORDER BY ordinal DESC LIMIT 1",
 	[SQL_DATA_NEW] = "INSERT INTO chunk_data(blob) VALUES(?1)",
 	[SQL_DATA_SET] = "UPDATE chunk_data SET blob = ?1 WHERE id = ?2",
 	[SQL_DATA_GET] = "SELECT blob FROM chunk_data WHERE id = ?1",
@@ -99,9 +101,10 @@ static int store_load_lanes(struct store *s, struct err *e)
 	sqlite3_stmt *st;
 	int rc, r;
 
-	r = db_prepare(s->db,
-	               "SELECT ring, lane, pos, rec, stored, overwritten, broken, dropped FROM lane",
-	               e, &st);
+	r = db_prepare(
+		s->db,
+		"SELECT ring, lane, pos, rec, stored, overwritten, broken, dropped FROM lane", e,
+		&st);
 	if (r < 0)
 		return r;
 	while (r == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW) {
@@ -135,15 +138,15 @@ static int store_load_row(struct store *s, sqlite3_stmt *st, struct err *e)
 	int r;
 
 	r = blob_open(&s->codec, &id, sqlite3_column_blob(st, 1),
-	              (size_t)sqlite3_column_bytes(st, 1), e, &blob);
+		      (size_t)sqlite3_column_bytes(st, 1), e, &blob);
 	if (r == 0)
 		r = tail_begin(&w, &id, &blob, e);
 	while (r == 0 && (r = tail_position(&w, &p)) > 0)
 		r = commit_load_lane(s, &p, false, e);
 	while (r == 0 && (r = tail_block(&w, &block)) > 0)
 		r = block.series > s->catalog.n_series
-		            ? blob_bad(&id, e, 0, "a series that is not defined")
-		            : 0;
+			    ? blob_bad(&id, e, 0, "a series that is not defined")
+			    : 0;
 	if (r < 0)
 		return r;
 	s->seq = id.a;
@@ -227,12 +230,13 @@ static int store_lock(struct store *s, struct err *e)
 	for (;;) {
 		fd = rendezvous_lock(AT_FDCWD, s->lock_path);
 		if (fd == -EAGAIN)
-			return err_set(e, -EBUSY, "%s is being written by another process", s->path);
+			return err_set(e, -EBUSY, "%s is being written by another process",
+				       s->path);
 		if (fd < 0)
 			return err_errno(e, fd,
-			                 "cannot lock %s; if its file system has no locks, store "
-			                 "elsewhere ($LAPSE_DIR)",
-			                 s->lock_path);
+					 "cannot lock %s; if its file system has no locks, store "
+					 "elsewhere ($LAPSE_DIR)",
+					 s->lock_path);
 		if (fstat(fd, &mine) == 0 && stat(s->lock_path, &there) == 0 &&
 		    mine.st_ino == there.st_ino && mine.st_dev == there.st_dev)
 			break;
@@ -306,8 +310,8 @@ static int store_replace(struct store *s, const struct err *why, struct err *e)
 	if (r < 0)
 		return r;
 	text = xasprintf("the database was corrupt and has been set aside (%.400s); what it holds "
-	                 "is not shown here",
-	                 why->text);
+			 "is not shown here",
+			 why->text);
 	r = commit_event(s, 0, 2, "store-corrupt", text);
 	free(text);
 	if (r == 0)
@@ -438,9 +442,10 @@ static int store_finish(struct store *s, struct err *e)
 	int fd, r;
 
 	if (!store_is_alive(s))
-		return err_set(e, -ESTALE, "%s was deleted or replaced while it was written", s->path);
+		return err_set(e, -ESTALE, "%s was deleted or replaced while it was written",
+			       s->path);
 	r = s->corrupt ? err_set(e, -EUCLEAN, "%s is corrupt; it will be set aside", s->path)
-	               : store_fold(s, true, e);
+		       : store_fold(s, true, e);
 	checkpoint_stop(s);
 	if (r == 0)
 		r = store_abort(s, store_make_plain(s, e));

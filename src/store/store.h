@@ -24,10 +24,10 @@
 struct store;
 
 struct store_options {
-	const char *dir;  /* the run's folder; made (0700) if missing */
+	const char *dir; /* the run's folder; made (0700) if missing */
 	const char *host; /* file name without ".db"; '/' and control characters become '_' */
-	bool no_wal;      /* a rollback journal whatever the file system; default: only
-	                     where docs/schema.md says that a WAL is not safe */
+	bool no_wal; /* a rollback journal whatever the file system; default: only
+			where docs/schema.md says that a WAL is not safe */
 };
 
 /* Open or create DIR/HOST.db. A corrupt file is renamed to
@@ -56,7 +56,7 @@ bool store_is_alive(const struct store *s);
 int store_fold(struct store *s, bool all, struct err *e);
 
 struct store_stats {
-	uint64_t samples;    /* samples, spans and observations committed, by this handle */
+	uint64_t samples; /* samples, spans and observations committed, by this handle */
 	uint64_t commits;
 	uint64_t tail_bytes; /* encoded bytes of tail blobs committed */
 	uint64_t chunk_bytes; /* bytes of chunk blobs written */
@@ -98,39 +98,39 @@ int store_reader_run(struct store_reader *r, struct store_run *out, struct err *
  * non-zero; that value is returned. Pointers in a row live during the call. fn
  * must not use the reader. */
 struct store_process {
-	unsigned host;    /* index of the host's file */
+	unsigned host; /* index of the host's file */
 	const char *host_name;
-	uint32_t id;      /* unique with host */
+	uint32_t id; /* unique with host */
 	int64_t pid, ppid, rank, local_rank, world_size, start_ns, end_ns;
 	const char *role, *program;
 	uint64_t stored, overwritten, broken, dropped, refused; /* over all lanes of the
-	                                                           ring that is its uid */
+								   ring that is its uid */
 };
 int store_reader_processes(struct store_reader *r,
-                           int (*fn)(void *arg, const struct store_process *p), void *arg,
-                           struct err *e);
+			   int (*fn)(void *arg, const struct store_process *p), void *arg,
+			   struct err *e);
 
 struct store_series {
 	unsigned host;
 	const char *host_name;
-	uint32_t id;      /* unique with host */
+	uint32_t id; /* unique with host */
 	uint32_t process;
-	int64_t rank;     /* of the process */
+	int64_t rank; /* of the process */
 	const char *role; /* of the process */
 	const char *name, *labels, *unit, *help, *source;
 	enum sink_kind kind;
-	uint64_t count;   /* points stored */
+	uint64_t count; /* points stored */
 };
 int store_reader_series(struct store_reader *r, int (*fn)(void *arg, const struct store_series *s),
-                        void *arg, struct err *e);
+			void *arg, struct err *e);
 
 /* Which points. Zero-initialise, then set what you need. */
 struct store_range {
-	bool by_time, by_step;    /* use the limits below; both: both must hold */
+	bool by_time, by_step; /* use the limits below; both: both must hold */
 	int64_t time_min, time_max; /* UTC ns, inclusive */
 	int64_t step_min, step_max; /* inclusive; points without a step are left out */
-	bool all_segments;        /* false: where steps were repeated by a resumed
-	                             attempt, only the newest attempt's points */
+	bool all_segments; /* false: where steps were repeated by a resumed
+			      attempt, only the newest attempt's points */
 };
 
 /* One point of a series. hist is NULL but for histograms. */
@@ -145,9 +145,9 @@ struct store_point {
 /* Call fn for the points of a series in the order in which they arrived: those
  * committed when the call began. As above for fn. -ENOENT: no such series. */
 int store_reader_points(struct store_reader *r, unsigned host, uint32_t series,
-                        const struct store_range *range,
-                        int (*fn)(void *arg, const struct store_point *p), void *arg,
-                        struct err *e);
+			const struct store_range *range,
+			int (*fn)(void *arg, const struct store_point *p), void *arg,
+			struct err *e);
 
 struct store_event {
 	unsigned host;
@@ -158,13 +158,13 @@ struct store_event {
 	const char *kind, *text, *attrs;
 };
 int store_reader_events(struct store_reader *r, int (*fn)(void *arg, const struct store_event *e),
-                        void *arg, struct err *e);
+			void *arg, struct err *e);
 
 /* Attributes: the last value of each key of each process. */
 int store_reader_attrs(struct store_reader *r,
-                       int (*fn)(void *arg, unsigned host, uint32_t process, const char *key,
-                                 const char *value),
-                       void *arg, struct err *e);
+		       int (*fn)(void *arg, unsigned host, uint32_t process, const char *key,
+				 const char *value),
+		       void *arg, struct err *e);
 
 /* Check a whole file: integrity of SQLite, of every tail row and every chunk
  * (counts, ranges, checksums). 0, or -EUCLEAN and what is wrong. */

@@ -22,8 +22,8 @@
 /* ---- db.c: the connection ----------------------------------------------- */
 
 #define DB_APPLICATION_ID 0x4c415053 /* "LAPS" */
-#define DB_VERSION 1                 /* PRAGMA user_version of this lapse */
-#define DB_BLOB_MAX (256 << 20)      /* longest value SQLite may hand over */
+#define DB_VERSION 1 /* PRAGMA user_version of this lapse */
+#define DB_BLOB_MAX (256 << 20) /* longest value SQLite may hand over */
 
 /* -errno of a result of SQLite; db may be NULL. */
 int db_errno(sqlite3 *db, int rc);
@@ -58,7 +58,7 @@ int db_check_schema(sqlite3 *db, struct err *e);
 /* Bring a database from its version to `version`: schema if it is empty, else
  * steps[v], which leads from v to v + 1. One transaction. */
 int db_migrate(sqlite3 *db, const char *schema, const char *const *steps, int version,
-               struct err *e);
+	       struct err *e);
 
 /* Tables as this lapse wants them: db_migrate() with its own tables. */
 int db_create(sqlite3 *db, struct err *e);
@@ -77,15 +77,15 @@ bool fstype_is_wal_safe_magic(uint64_t magic);
 
 struct catalog_process {
 	struct sink_process p; /* strings owned */
-	bool dirty;            /* differs from the database */
+	bool dirty; /* differs from the database */
 };
 
 /* What is kept of a series for good. */
 struct catalog_series {
-	uint32_t count;    /* samples of it in the commit being written */
-	uint8_t kind;      /* enum sink_kind */
-	bool conflict;     /* an event about it has been written */
-	uint64_t unit;     /* hash of the unit */
+	uint32_t count; /* samples of it in the commit being written */
+	uint8_t kind; /* enum sink_kind */
+	bool conflict; /* an event about it has been written */
+	uint64_t unit; /* hash of the unit */
 };
 
 /* Of a series not yet in the database. */
@@ -116,9 +116,9 @@ void catalog_written(struct store *s);
 
 /* ---- commit.c: the sink --------------------------------------------------- */
 
-#define COMMIT_TEXTS_MAX (64u << 10)      /* events and attributes in a commit */
+#define COMMIT_TEXTS_MAX (64u << 10) /* events and attributes in a commit */
 #define COMMIT_TEXT_BYTES_MAX (64u << 20) /* bytes of their strings */
-#define COMMIT_LANES_MAX (1u << 20)       /* lanes with a position, in all */
+#define COMMIT_LANES_MAX (1u << 20) /* lanes with a position, in all */
 
 /* An event (key NULL) or an attribute (kind NULL); strings owned. */
 struct commit_text {
@@ -162,7 +162,7 @@ void commit_done(struct commit *c);
 int commit_load_lane(struct store *s, const struct sink_position *p, bool folded, struct err *e);
 /* Add an event of the store's own. */
 int commit_event(struct store *s, uint32_t process, int severity, const char *kind,
-                 const char *text);
+		 const char *text);
 
 /* ---- checkpoint.c ---------------------------------------------------------- */
 
@@ -176,9 +176,9 @@ struct checkpoint {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	sqlite3 *db;      /* of the thread alone */
+	sqlite3 *db; /* of the thread alone */
 	bool running, stop, asked;
-	int pages, done;  /* in the WAL now; of them checkpointed */
+	int pages, done; /* in the WAL now; of them checkpointed */
 	int page_size;
 };
 
@@ -220,13 +220,13 @@ struct store {
 	sqlite3 *db;
 	sqlite3_stmt *sql[SQL_N];
 	struct err err;
-	uint64_t seq;    /* last commit */
+	uint64_t seq; /* last commit */
 	uint64_t folded; /* last commit in chunks */
 	struct catalog catalog;
 	struct commit commit;
 	struct blob_codec codec;
 	uint64_t tail_rows, tail_body; /* not folded: rows, bytes of their bodies */
-	int64_t tail_since;            /* CLOCK_MONOTONIC ns of the first of them */
+	int64_t tail_since; /* CLOCK_MONOTONIC ns of the first of them */
 	struct checkpoint checkpoint;
 	struct store_stats stats;
 };
@@ -238,17 +238,18 @@ int64_t store_utc_ns(void);
 
 /* ---- fold.c ------------------------------------------------------------------- */
 
-#define FOLD_BYTES (4u << 20)      /* fold a tail whose bodies exceed this, */
-#define FOLD_SERIES_BYTES 4096u    /* or this much a series if that is more, */
-#define FOLD_BYTES_MAX (32u << 20) /* but at the latest here; also the most that
-                                      one transaction takes (at least one row) */
+#define FOLD_BYTES (4u << 20) /* fold a tail whose bodies exceed this, */
+#define FOLD_SERIES_BYTES 4096u /* or this much a series if that is more, */
+#define FOLD_BYTES_MAX                                                                             \
+	(32u << 20) /* but at the latest here; also the most that                                  \
+		       one transaction takes (at least one row) */
 #define FOLD_ROWS 4096u
 #define FOLD_SECONDS 600
 
 /* ---- chunkrow.c: the table chunk --------------------------------------------- */
 
 /* Columns in the order in which chunkrow_read() takes them. */
-#define CHUNKROW_COLUMNS                                                                          \
+#define CHUNKROW_COLUMNS                                                                           \
 	"series, ordinal, data, start, n, segment, segment_step, segment_time, seq_min, seq_max,"  \
 	" time_min, time_max, step_min, step_max, nan, observed, sum, min, max, min_at, max_at,"   \
 	" first, last"

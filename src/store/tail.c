@@ -59,7 +59,7 @@ static void tail_put_hists(struct buf *b, const struct tail_in *in, const struct
 
 	for (i = 0; i < h->n; i++)
 		blocks += i == 0 || h->rows[in->hist_order[i]].series !=
-		                            h->rows[in->hist_order[i - 1]].series;
+					    h->rows[in->hist_order[i - 1]].series;
 	buf_uvarint(b, blocks);
 	buf_init(&rows, BLOB_BODY_MAX);
 	for (i = 0; i < h->n; i += n) {
@@ -228,7 +228,8 @@ int tail_block(struct tail_walk *w, struct tail_block *ret)
 	if (w->stage == TAIL_HISTS && w->left)
 		return tail_hists_block(w, ret);
 	if (w->stage != TAIL_END && (w->c.p != w->c.end || w->samples))
-		return tail_bad(w, w->samples ? "fewer points than stated" : "bytes behind the end");
+		return tail_bad(w,
+				w->samples ? "fewer points than stated" : "bytes behind the end");
 	w->stage = TAIL_END;
 	return 0;
 }

@@ -65,8 +65,9 @@ static int verify_series(struct verify *v, sqlite3_stmt *st)
 	    v->n_series >= CATALOG_SERIES_MAX || kind < SINK_GAUGE || kind > SINK_SPAN ||
 	    sqlite3_column_type(st, 2) == SQLITE_NULL)
 		return err_set(v->e, -EUCLEAN,
-		               "%s: table series: row %zu is missing, of unknown kind or without a process",
-		               v->path, v->n_series + 1);
+			       "%s: table series: row %zu is missing, of unknown kind or without a "
+			       "process",
+			       v->path, v->n_series + 1);
 	v->kinds = xgrow(v->kinds, v->n_series, &v->cap_series, 1);
 	v->kinds[v->n_series++] = (uint8_t)kind;
 	return 0;
@@ -78,7 +79,7 @@ static int verify_block(struct verify *v, const struct tail_walk *w, const struc
 	hists_reset(&v->hists);
 	if (b->series > v->n_series || b->is_hist != (v->kinds[b->series - 1] == SINK_HISTOGRAM))
 		return blob_bad(w->id, v->e, (size_t)(w->c.p - w->start),
-		                "a series that is not defined, or of another kind");
+				"a series that is not defined, or of another kind");
 	return b->is_hist ? tail_hists(w, b, &v->hists) : tail_points(w, b, &v->points);
 }
 
@@ -93,7 +94,7 @@ static int verify_tail(struct verify *v, sqlite3_stmt *st)
 	if (id.a <= v->folded)
 		return blob_bad(&id, v->e, 0, "the row is folded already");
 	r = blob_open(&v->codec, &id, sqlite3_column_blob(st, 1),
-	              (size_t)sqlite3_column_bytes(st, 1), v->e, &blob);
+		      (size_t)sqlite3_column_bytes(st, 1), v->e, &blob);
 	if (r == 0)
 		r = tail_begin(&w, &id, &blob, v->e);
 	while (r == 0 && (r = tail_block(&w, &block)) > 0)
@@ -131,7 +132,7 @@ static bool verify_follows(const struct verify *v, const struct chunk *c)
 }
 
 static int verify_chunk_data(struct verify *v, sqlite3_stmt *st, const struct blob_id *id,
-                             struct chunk *c)
+			     struct chunk *c)
 {
 	struct points_view view;
 	struct blob blob;
@@ -142,7 +143,7 @@ static int verify_chunk_data(struct verify *v, sqlite3_stmt *st, const struct bl
 	if (sqlite3_column_type(st, CHUNKROW_N) != SQLITE_BLOB)
 		return blob_bad(id, v->e, 0, "its data is missing");
 	r = blob_open(&v->codec, id, sqlite3_column_blob(st, CHUNKROW_N),
-	              (size_t)sqlite3_column_bytes(st, CHUNKROW_N), v->e, &blob);
+		      (size_t)sqlite3_column_bytes(st, CHUNKROW_N), v->e, &blob);
 	if (r < 0)
 		return r;
 	if (v->kinds[c->series - 1] == SINK_HISTOGRAM) {
@@ -191,23 +192,24 @@ static int verify_all(struct verify *v)
 		return r;
 	v->folded = (uint64_t)folded;
 	r = verify_rows(v,
-	                "SELECT s.id, s.kind, p.id FROM series s LEFT JOIN process p"
-	                " ON p.id = s.process ORDER BY s.id",
-	                verify_series);
+			"SELECT s.id, s.kind, p.id FROM series s LEFT JOIN process p"
+			" ON p.id = s.process ORDER BY s.id",
+			verify_series);
 	if (r == 0)
 		r = verify_rows(v, "SELECT seq, blob FROM tail ORDER BY seq", verify_tail);
 	if (r == 0)
 		r = verify_rows(v,
-		                "SELECT " CHUNKROW_COLUMNS ", blob FROM chunk LEFT JOIN chunk_data"
-		                " ON id = data ORDER BY series, ordinal",
-		                verify_chunk);
+				"SELECT " CHUNKROW_COLUMNS ", blob FROM chunk LEFT JOIN chunk_data"
+				" ON id = data ORDER BY series, ordinal",
+				verify_chunk);
 	if (r == 0)
-		r = db_int(v->db,
-		           "SELECT (SELECT count(*) FROM chunk_data) - (SELECT count(*) FROM chunk)",
-		           v->e, &lost);
+		r = db_int(
+			v->db,
+			"SELECT (SELECT count(*) FROM chunk_data) - (SELECT count(*) FROM chunk)",
+			v->e, &lost);
 	if (r == 0 && lost)
-		r = err_set(v->e, -EUCLEAN, "%s: %lld rows of chunk_data belong to no chunk", v->path,
-		            (long long)lost);
+		r = err_set(v->e, -EUCLEAN, "%s: %lld rows of chunk_data belong to no chunk",
+			    v->path, (long long)lost);
 	return r;
 }
 

@@ -107,7 +107,8 @@ int rendezvous_is_locked(int dirfd, const char *file)
 
 uint64_t rendezvous_start_time(long pid)
 {
-	char path[64], text[1024], *p;
+	char path[64], text[1024], *p, state = '\0';
+	unsigned long threads = 0;
 	ssize_t n;
 	int fd, field;
 
@@ -122,7 +123,16 @@ uint64_t rendezvous_start_time(long pid)
 	text[n] = '\0';
 	/* The name may hold spaces and parentheses: fields begin behind the last. */
 	p = strrchr(text, ')');
-	for (field = 2; p && field < 22; field++)
+	for (field = 2; p && field < 22; field++) {
 		p = strchr(p + 1, ' ');
+		if (p && field + 1 == 3)
+			state = p[1];
+		else if (p && field + 1 == 20)
+			threads = strtoul(p + 1, NULL, 10);
+	}
+	/* A zombie runs no more, though nobody reaps it; one whose first thread has
+	 * ended before the others is none. */
+	if ((state == 'Z' || state == 'X') && threads <= 1)
+		return 0;
 	return p ? strtoull(p + 1, NULL, 10) : 0;
 }

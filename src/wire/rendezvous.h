@@ -38,7 +38,8 @@ int rendezvous_lock(int dirfd, const char *file);
 int rendezvous_is_locked(int dirfd, const char *file);
 
 /* Start time of a process, field 22 of /proc/PID/stat, in clock ticks since
- * boot: with the pid it names a process for good. 0 if there is none. */
+ * boot: with the pid it names a process for good. 0 if there is none, or only
+ * a zombie. */
 uint64_t rendezvous_start_time(long pid);
 
 #endif

@@ -56,26 +56,11 @@ static void test_window(void **state)
 	assert_true(launch_agent_may_start(&a, 71 * SECOND));
 }
 
-static void test_id(void **state)
-{
-	char id[RUN_ID_MAX + 1];
-
-	(void)state;
-	/* date -u -d @1795827723: 2026-11-28 01:02:03 */
-	launch_files_id(1795827723999999999, 0, id);
-	assert_string_equal(id, "20261128-010203-aaaa");
-	launch_files_id(1795827723000000000, 31u | 25u << 5 | 26u << 10 | 1u << 15, id);
-	assert_string_equal(id, "20261128-010203-7z2b");
-	launch_files_id(0, UINT32_MAX, id);
-	assert_string_equal(id, "19700101-000000-7777");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_backoff),
 		cmocka_unit_test(test_window),
-		cmocka_unit_test(test_id),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

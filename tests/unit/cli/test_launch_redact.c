@@ -50,7 +50,7 @@ static void test_names(void **state)
 static void test_commands(void **state)
 {
 	static const struct {
-		char *argv[6];
+		const char *argv[6];
 		const char *want;
 	} rows[] = {
 		{{"python3", "train.py", "--lr", "0.1"}, "python3 train.py --lr 0.1"},
@@ -83,7 +83,7 @@ static void test_commands(void **state)
 	buf_init(&out, 4096);
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		buf_reset(&out);
-		launch_redact_command(rows[i].argv, &out);
+		launch_redact_command((char *const *)rows[i].argv, &out);
 		assert_int_equal(out.error, 0);
 		assert_string_equal(buf_str(&out), rows[i].want);
 	}

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -136,6 +137,42 @@ static void test_not_nested(void **state)
 	}
 	assert_int_equal(n, 1);
 	assert_string_equal(open, "b");
+	play_done(&rig, &t);
+}
+
+/* One is always open, the next begins before it ends: places are used again. */
+static void rolling_child(void *arg)
+{
+	struct lapse_span last, next;
+	int i;
+
+	(void)arg;
+	CHECK(lapse_open(NULL) == 0);
+	last = lapse_span_begin(lapse_name("roll"));
+	for (i = 0; i < 500; i++) {
+		next = lapse_span_begin(lapse_name("roll"));
+		lapse_span_end(last);
+		last = next;
+	}
+	lapse_span_begin(lapse_name("end"));
+}
+
+static void test_rolling(void **state)
+{
+	struct rig rig;
+	struct tapes t;
+	struct tape *tape = play(&rig, &t, rolling_child);
+	struct wire_lane *lane = &tape->reader.lanes[0];
+	uint32_t i, n = 0;
+
+	(void)state;
+	assert_int_equal(tape_records(tape), 500);
+	for (i = 0; i < 500; i++)
+		assert_span(tape, i, "roll", 0, WIRE_STEP_NONE);
+	assert_in_range(lane->depth, 2, WIRE_SPANS_OPEN);
+	for (i = 0; i < lane->depth; i++)
+		n += lane->open[i].start != 0;
+	assert_int_equal(n, 2);
 	play_done(&rig, &t);
 }
 
@@ -338,7 +375,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_nested),       cmocka_unit_test(test_not_nested),
-	        cmocka_unit_test(test_deep),         cmocka_unit_test(test_other_thread),
+	        cmocka_unit_test(test_rolling),      cmocka_unit_test(test_deep),
+	        cmocka_unit_test(test_other_thread),
 	        cmocka_unit_test(test_span_at),      cmocka_unit_test(test_scope),
 	};
 

@@ -66,9 +66,14 @@ void storetest_close(struct store *s)
 
 uint32_t storetest_process(struct store *s, uint8_t uid)
 {
-	struct sink_process p = {.uid = {uid}, .pid = 100 + uid, .role = "trainer",
-	                         .program = "train.py", .rank = uid, .local_rank = -1,
-	                         .world_size = -1, .start_ns = 1000};
+	struct sink_process p = {.uid = {uid},
+				 .pid = 100 + uid,
+				 .role = "trainer",
+				 .program = "train.py",
+				 .rank = uid,
+				 .local_rank = -1,
+				 .world_size = -1,
+				 .start_ns = 1000};
 	uint32_t id = 0;
 
 	assert_int_equal(store_sink(s)->ops->process(store_sink(s), &p, &id), 0);
@@ -77,8 +82,13 @@ uint32_t storetest_process(struct store *s, uint8_t uid)
 
 uint32_t storetest_series(struct store *s, uint32_t process, const char *name, enum sink_kind kind)
 {
-	const struct sink_series d = {.process = process, .name = name, .labels = "", .unit = "1",
-	                              .help = "", .kind = kind, .source = "record"};
+	const struct sink_series d = {.process = process,
+				      .name = name,
+				      .labels = "",
+				      .unit = "1",
+				      .help = "",
+				      .kind = kind,
+				      .source = "record"};
 	uint32_t id = 0;
 
 	assert_int_equal(store_sink(s)->ops->series(store_sink(s), &d, &id), 0);
@@ -116,7 +126,7 @@ static int storetest_take(void *arg, const struct store_point *p)
 }
 
 struct storetest_points storetest_read(struct store_reader *r, uint32_t series,
-                                       const struct store_range *range)
+				       const struct store_range *range)
 {
 	struct storetest_points all = {0};
 	struct err e = {0};

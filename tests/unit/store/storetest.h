@@ -38,7 +38,7 @@ struct storetest_points {
 	size_t n, cap;
 };
 struct storetest_points storetest_read(struct store_reader *r, uint32_t series,
-                                       const struct store_range *range);
+				       const struct store_range *range);
 /* The same with a reader opened for it. */
 struct storetest_points storetest_read_dir(const char *dir, uint32_t series);
 

@@ -37,7 +37,7 @@ static void test_crc(void **state)
 	for (i = 0; i <= sizeof(up); i++) {
 		assert_int_equal(crc32c(0, up, i), crc32c_portable(0, up, i));
 		assert_int_equal(crc32c(crc32c(0, up, i), up + i, sizeof(up) - i),
-		                 crc32c(0, up, sizeof(up)));
+				 crc32c(0, up, sizeof(up)));
 	}
 }
 
@@ -46,16 +46,16 @@ static void test_tail_bytes(void **state)
 {
 	static const unsigned char want[] = {
 		0xc8, 0x01, /* base time 100, zigzag 200 */
-		0x0a,       /* base step 5 */
-		0x00,       /* no positions */
-		0x01,       /* one block */
+		0x0a, /* base step 5 */
+		0x00, /* no positions */
+		0x01, /* one block */
 		0x03, 0x02, /* series 3, two points */
-		0x15,       /* strides, raw values */
+		0x15, /* strides, raw values */
 		0x00, 0x14, /* time: base + 0, stride 10 */
 		0x00, 0x02, /* step: base + 0, stride 1 */
 		0x12, 0x00, /* thread 9, stride 0 */
-		0, 0, 0, 0, 0, 0, 0xf0, 0x3f, /* 1.0 */
-		0, 0, 0, 0, 0, 0, 0x00, 0xc0, /* -2.0 */
+		0,    0,    0, 0, 0, 0, 0xf0, 0x3f, /* 1.0 */
+		0,    0,    0, 0, 0, 0, 0x00, 0xc0, /* -2.0 */
 		0x00, /* no histograms */
 	};
 	int64_t time[] = {100, 110}, step[] = {5, 6}, thread[] = {9, 9};
@@ -63,8 +63,8 @@ static void test_tail_bytes(void **state)
 	struct points p = {2, 2, time, step, thread, value};
 	const uint32_t series = 3, length = 2;
 	struct hists none = {0};
-	const struct tail_in in = {.points = &p, .series = &series, .lengths = &length,
-	                           .n_blocks = 1, .hists = &none};
+	const struct tail_in in = {
+		.points = &p, .series = &series, .lengths = &length, .n_blocks = 1, .hists = &none};
 	struct buf b;
 
 	(void)state;
@@ -79,9 +79,8 @@ static void test_envelope_bytes(void **state)
 {
 	/* Format 2, no flags, 2 points, body "ab"; the checksum is that of the
 	 * header with zeros in its place, the key 4, 1, and the body. */
-	unsigned char plain[16 + 16 + 2] = {2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0,
-	                                    4, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
-	                                    'a', 'b'};
+	unsigned char plain[16 + 16 + 2] = {2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0,   4,
+					    0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 'a', 'b'};
 	const struct blob_id id = {"x.db", "chunk", 4, 1};
 	struct blob_codec c;
 	struct blob got;
@@ -155,8 +154,11 @@ static void round_trip(const struct points *in, const uint32_t *lengths, size_t 
 {
 	uint32_t series[16];
 	struct hists none = {0};
-	struct tail_in t = {.points = in, .series = series, .lengths = lengths,
-	                    .n_blocks = n_blocks, .hists = &none};
+	struct tail_in t = {.points = in,
+			    .series = series,
+			    .lengths = lengths,
+			    .n_blocks = n_blocks,
+			    .hists = &none};
 	struct blob blob = {.format = BLOB_TAIL, .count = (uint32_t)in->n};
 	struct tail_block block;
 	struct points out;
@@ -191,11 +193,27 @@ static void round_trip(const struct points *in, const uint32_t *lengths, size_t 
 static void test_awkward_points(void **state)
 {
 	int64_t time[] = {INT64_MAX, INT64_MIN + 1, 0, -1, 5, 5, 7, 5, 5, 7};
-	int64_t step[] = {SINK_STEP_NONE, INT64_MAX, INT64_MIN + 1, SINK_STEP_NONE, 0,
-	                  SINK_STEP_NONE, SINK_STEP_NONE, 3, 3, 3};
+	int64_t step[] = {SINK_STEP_NONE,
+			  INT64_MAX,
+			  INT64_MIN + 1,
+			  SINK_STEP_NONE,
+			  0,
+			  SINK_STEP_NONE,
+			  SINK_STEP_NONE,
+			  3,
+			  3,
+			  3};
 	int64_t thread[] = {0, UINT32_MAX, 1, 1, 1, 1, 1, 1, 1, 1};
-	double value[] = {nan_of(0x7ff8000000000123u), nan_of(0xfff0000000000001u), INFINITY,
-	                  -INFINITY, -0.0, 0.0, 5e-324, 1.5, 1.5, 1.5};
+	double value[] = {nan_of(0x7ff8000000000123u),
+			  nan_of(0xfff0000000000001u),
+			  INFINITY,
+			  -INFINITY,
+			  -0.0,
+			  0.0,
+			  5e-324,
+			  1.5,
+			  1.5,
+			  1.5};
 	struct points p = {10, 10, time, step, thread, value};
 
 	(void)state;
@@ -213,8 +231,8 @@ static void test_shared_columns_are_small(void **state)
 	double value[10];
 	struct points p = {10, 10, time, step, thread, value};
 	struct hists none = {0};
-	const struct tail_in in = {.points = &p, .series = series, .lengths = lengths,
-	                           .n_blocks = 10, .hists = &none};
+	const struct tail_in in = {
+		.points = &p, .series = series, .lengths = lengths, .n_blocks = 10, .hists = &none};
 	struct buf b;
 	size_t i;
 
@@ -236,10 +254,23 @@ static void test_hists(void **state)
 {
 	const struct sink_bin bins[] = {{0, 1}, {0x3ff0, UINT64_MAX}, {65535, 3}};
 	const struct hists_row rows[] = {
-		{.series = 2, .n_bins = 3, .time = 50, .step = SINK_STEP_NONE, .count = 9, .nan = 1,
-		 .sum = -3.5, .min = -1, .max = 8},
+		{.series = 2,
+		 .n_bins = 3,
+		 .time = 50,
+		 .step = SINK_STEP_NONE,
+		 .count = 9,
+		 .nan = 1,
+		 .sum = -3.5,
+		 .min = -1,
+		 .max = 8},
 		{.series = 2, .n_bins = 0, .time = 40, .step = 4, .nan = 2, .min = NAN, .max = NAN},
-		{.series = 2, .n_bins = 1, .time = 60, .step = 5, .count = 1, .sum = 1, .min = 1,
+		{.series = 2,
+		 .n_bins = 1,
+		 .time = 60,
+		 .step = 5,
+		 .count = 1,
+		 .sum = 1,
+		 .min = 1,
 		 .max = 1},
 	};
 	struct points_base base = {50, 0};
@@ -315,8 +346,14 @@ static void test_tail_damage(void **state)
 	const struct hists_row row = {.series = 5, .n_bins = 1, .count = 8};
 	const struct sink_position pos = {.ring = {1}, .lane = 2, .pos = 300};
 	struct hists h;
-	struct tail_in in = {.positions = &pos, .n_positions = 1, .points = &p, .series = series,
-	                     .lengths = lengths, .n_blocks = 2, .hists = &h, .hist_order = order};
+	struct tail_in in = {.positions = &pos,
+			     .n_positions = 1,
+			     .points = &p,
+			     .series = series,
+			     .lengths = lengths,
+			     .n_blocks = 2,
+			     .hists = &h,
+			     .hist_order = order};
 	struct err e = {0};
 	struct buf b;
 	unsigned bit;
@@ -360,14 +397,21 @@ static void test_tail_claims(void **state)
 		size_t len;
 		uint32_t count;
 	} bad[] = {
-		{{0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, 7, 0},             /* positions */
-		{{0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, 8, 0},          /* blocks */
-		{{0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, 9, 0},       /* histograms */
+		{{0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, 7, 0}, /* positions */
+		{{0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, 8, 0}, /* blocks */
+		{{0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, 9, 0}, /* histograms */
 		{{0, 0, 0, 1, 1, 0x80, 0x80, 0x80, 0x01, 0x55, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
-		 21, 0xffffffff},                                         /* too many points */
-		{{0, 0, 0, 1, 1, 0xe8, 0x07, 0x15, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7}, 21, 1000},
-		{{0, 0, 0, 1, 1, 1, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 18, 1}, /* same as what? */
-		{{0, 0, 0, 1, 0, 1, 0x15, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0}, 22, 1}, /* series 0 */
+		 21,
+		 0xffffffff}, /* too many points */
+		{{0, 0, 0, 1, 1, 0xe8, 0x07, 0x15, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7},
+		 21,
+		 1000},
+		{{0, 0, 0, 1, 1, 1, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+		 18,
+		 1}, /* same as what? */
+		{{0, 0, 0, 1, 0, 1, 0x15, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0},
+		 22,
+		 1}, /* series 0 */
 	};
 	size_t i;
 

@@ -32,8 +32,13 @@ static const uint8_t ring[16] = {0xaa, 1, 2};
 
 static void push_position(struct store *s, uint32_t lane, uint64_t pos)
 {
-	struct sink_position p = {.lane = lane, .pos = pos, .rec = pos * 2, .stored = pos * 2 - 1,
-	                          .overwritten = 1, .broken = 3, .dropped = 4};
+	struct sink_position p = {.lane = lane,
+				  .pos = pos,
+				  .rec = pos * 2,
+				  .stored = pos * 2 - 1,
+				  .overwritten = 1,
+				  .broken = 3,
+				  .dropped = 4};
 
 	memcpy(p.ring, ring, sizeof(ring));
 	assert_int_equal(store_sink(s)->ops->position(store_sink(s), &p), 0);
@@ -136,8 +141,12 @@ static void test_one_row_and_one_seq_a_commit(void **state)
 {
 	struct store *s = storetest_open(*state);
 	struct sink *k = store_sink(s);
-	const struct sink_event ev = {.time_ns = 5, .step = SINK_STEP_NONE, .severity = 3,
-	                              .kind = "oom", .text = "out", .attrs = "{\"a\":1}"};
+	const struct sink_event ev = {.time_ns = 5,
+				      .step = SINK_STEP_NONE,
+				      .severity = 3,
+				      .kind = "oom",
+				      .text = "out",
+				      .attrs = "{\"a\":1}"};
 	uint32_t p = storetest_process(s, 1), id = storetest_series(s, p, "loss", SINK_GAUGE);
 
 	storetest_push(s, id, 1, 1, 1);
@@ -151,8 +160,8 @@ static void test_one_row_and_one_seq_a_commit(void **state)
 	assert_int_equal(storetest_sql(*state, "SELECT seq FROM process"), 1);
 	assert_int_equal(storetest_sql(*state, "SELECT seq FROM series"), 1);
 	assert_int_equal(storetest_sql(*state, "SELECT seq FROM event WHERE step IS NULL AND"
-	                                       " process=0 AND severity=3 AND attrs='{\"a\":1}'"),
-	                 2);
+					       " process=0 AND severity=3 AND attrs='{\"a\":1}'"),
+			 2);
 	assert_int_equal(storetest_sql(*state, "SELECT seq FROM attr WHERE value='adamw'"), 2);
 	storetest_close(s);
 	s = storetest_open(*state); /* numbers go on after a fold and a new handle */
@@ -167,8 +176,14 @@ static void test_definitions_are_found_again(void **state)
 	struct store *s = storetest_open(*state);
 	struct sink *k = store_sink(s);
 	uint32_t p1 = storetest_process(s, 1), p2 = storetest_process(s, 2), a, b, c, d, again;
-	struct sink_process late = {.uid = {1}, .pid = 101, .role = "trainer", .program = "train.py",
-	                            .rank = 5, .local_rank = 5, .world_size = 8, .dropped = 3};
+	struct sink_process late = {.uid = {1},
+				    .pid = 101,
+				    .role = "trainer",
+				    .program = "train.py",
+				    .rank = 5,
+				    .local_rank = 5,
+				    .world_size = 8,
+				    .dropped = 3};
 
 	a = storetest_series(s, p1, "x", SINK_GAUGE);
 	b = storetest_series(s, p2, "x", SINK_GAUGE);
@@ -188,16 +203,20 @@ static void test_definitions_are_found_again(void **state)
 	assert_true(storetest_series(s, p2, "y", SINK_GAUGE) > d);
 	storetest_close(s);
 	assert_int_equal(storetest_sql(*state, "SELECT rank FROM process WHERE id=1 AND seq=2 AND"
-	                                       " world_size=8 AND dropped=3"),
-	                 5);
+					       " world_size=8 AND dropped=3"),
+			 5);
 }
 
 static void test_conflict_is_told_once(void **state)
 {
 	struct store *s = storetest_open(*state);
 	struct sink *k = store_sink(s);
-	struct sink_series d = {.name = "mem", .labels = "", .unit = "By", .help = "",
-	                        .kind = SINK_GAUGE, .source = "record"};
+	struct sink_series d = {.name = "mem",
+				.labels = "",
+				.unit = "By",
+				.help = "",
+				.kind = SINK_GAUGE,
+				.source = "record"};
 	uint32_t first, second;
 
 	d.process = storetest_process(s, 1);
@@ -209,12 +228,13 @@ static void test_conflict_is_told_once(void **state)
 	assert_int_equal(k->ops->series(k, &d, &second), 0);
 	assert_int_equal(first, second);
 	storetest_commit(s);
-	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM event WHERE severity=2 AND"
-	                                       " kind='series-conflict' AND text LIKE '%mem%MiBy%'"),
-	                 1);
+	assert_int_equal(storetest_sql(*state,
+				       "SELECT count(*) FROM event WHERE severity=2 AND"
+				       " kind='series-conflict' AND text LIKE '%mem%MiBy%'"),
+			 1);
 	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM series WHERE unit='By' AND"
-	                                       " kind=1"),
-	                 1);
+					       " kind=1"),
+			 1);
 	storetest_close(s);
 }
 

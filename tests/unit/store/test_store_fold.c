@@ -88,7 +88,8 @@ static void test_nothing_is_lost(void **state)
 		for (i = 0; i < n; i++) {
 			uint64_t x = random_next(&seed);
 			struct sink_sample v = {(int64_t)(round * 1000000 + i * 300 + x % 200),
-			                        (int64_t)(round % 20), (double)x, 0, (uint32_t)(x % 3)};
+						(int64_t)(round % 20), (double)x, 0,
+						(uint32_t)(x % 3)};
 			struct reference *r;
 
 			/* s0 gets half, s1 a quarter, ... */
@@ -130,7 +131,8 @@ static void push_many(struct store *s, uint32_t id, size_t n, int64_t first)
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		storetest_push(s, id, first + (int64_t)i, first + (int64_t)i, (double)(first + (int64_t)i));
+		storetest_push(s, id, first + (int64_t)i, first + (int64_t)i,
+			       (double)(first + (int64_t)i));
 	storetest_commit(s);
 	storetest_fold(s);
 }
@@ -144,15 +146,15 @@ static void test_small_chunks_grow(void **state)
 	push_many(s, id, 1000, 1000);
 	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM chunk"), 1);
 	assert_int_equal(storetest_sql(*state, "SELECT n FROM chunk WHERE seq_min=1 AND seq_max=2"),
-	                 2000);
+			 2000);
 	push_many(s, id, 10, 2000); /* at or above: a new one */
 	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM chunk"), 2);
 	push_many(s, id, CHUNK_POINTS_MAX, 2010);
-	assert_int_equal(storetest_sql(*state, "SELECT group_concat(n) = '2000,8192,10' FROM chunk"),
-	                 1);
+	assert_int_equal(
+		storetest_sql(*state, "SELECT group_concat(n) = '2000,8192,10' FROM chunk"), 1);
 	assert_int_equal(storetest_sql(*state, "SELECT group_concat(start) = '0,2000,10192'"
-	                                       " FROM chunk"),
-	                 1);
+					       " FROM chunk"),
+			 1);
 	storetest_close(s);
 	check_file(*state);
 }
@@ -170,10 +172,10 @@ static void test_chunks_never_cross_a_segment(void **state)
 	storetest_commit(s);
 	storetest_fold(s);
 	assert_int_equal(storetest_sql(*state, "SELECT group_concat(n)='10,3,1' AND"
-	                                       " group_concat(segment)='0,1,2' AND"
-	                                       " group_concat(segment_step)='109,106,90'"
-	                                       " FROM chunk"),
-	                 1);
+					       " group_concat(segment)='0,1,2' AND"
+					       " group_concat(segment_step)='109,106,90'"
+					       " FROM chunk"),
+			 1);
 	storetest_push(s, id, 204, 91, 5);
 	storetest_commit(s);
 	storetest_fold(s);
@@ -194,12 +196,12 @@ static void test_figures(void **state)
 	storetest_commit(s);
 	storetest_fold(s);
 	assert_int_equal(
-	        storetest_sql(*state,
-	                      "SELECT count(*) FROM chunk WHERE n=5 AND nan=1 AND observed=4 AND"
-	                      " sum=13.5 AND min=-4.5 AND max=8 AND min_at=2 AND max_at=3 AND"
-	                      " first=2 AND last=8 AND time_min=996 AND time_max=1000 AND"
-	                      " step_min=3 AND step_max=5 AND ordinal=0 AND start=0"),
-	        1);
+		storetest_sql(*state,
+			      "SELECT count(*) FROM chunk WHERE n=5 AND nan=1 AND observed=4 AND"
+			      " sum=13.5 AND min=-4.5 AND max=8 AND min_at=2 AND max_at=3 AND"
+			      " first=2 AND last=8 AND time_min=996 AND time_max=1000 AND"
+			      " step_min=3 AND step_max=5 AND ordinal=0 AND start=0"),
+		1);
 	storetest_close(s);
 	check_file(*state);
 }
@@ -211,8 +213,14 @@ static void test_histograms(void **state)
 	uint32_t p = storetest_process(s, 1), g = storetest_series(s, p, "g", SINK_GAUGE);
 	uint32_t id = storetest_series(s, p, "h", SINK_HISTOGRAM);
 	struct sink_bin bins[2] = {{0x3ff0, 3}, {0x4000, 1}};
-	struct sink_hist h = {.series = id, .count = 4, .nan = 1, .sum = 5.5, .min = 1, .max = 2,
-	                      .bins = bins, .n_bins = 2};
+	struct sink_hist h = {.series = id,
+			      .count = 4,
+			      .nan = 1,
+			      .sum = 5.5,
+			      .min = 1,
+			      .max = 2,
+			      .bins = bins,
+			      .n_bins = 2};
 	struct storetest_points got;
 	size_t i;
 
@@ -233,11 +241,11 @@ static void test_histograms(void **state)
 	storetest_close(s);
 	check_file(*state);
 	assert_int_equal(storetest_sql(*state, "SELECT sum(n) FROM chunk WHERE series=2 AND"
-	                                       " observed=4*n AND nan=n AND sum=5.5*n AND min=1 AND"
-	                                       " max=2"),
-	                 3000);
+					       " observed=4*n AND nan=n AND sum=5.5*n AND min=1 AND"
+					       " max=2"),
+			 3000);
 	assert_int_equal(storetest_sql(*state, "SELECT max(n) FROM chunk WHERE series=2"),
-	                 CHUNK_HISTS_MAX);
+			 CHUNK_HISTS_MAX);
 }
 
 static void test_failed_fold_keeps_the_tail(void **state)
@@ -280,7 +288,7 @@ static void test_fold_waits_until_due(void **state)
 		storetest_commit(s);
 		if (i == FOLD_ROWS - 2)
 			assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM tail"),
-			                 FOLD_ROWS - 1);
+					 FOLD_ROWS - 1);
 	}
 	assert_int_equal(store_fold(s, false, &e), 0);
 	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM tail"), 0);

@@ -44,7 +44,7 @@ static struct store_reader *open_reader(const char *dir)
 }
 
 static void check_values(struct store_reader *r, uint32_t id, const struct store_range *range,
-                         const double *want, size_t n)
+			 const double *want, size_t n)
 {
 	struct storetest_points got = storetest_read(r, id, range);
 	size_t i;
@@ -57,7 +57,7 @@ static void check_values(struct store_reader *r, uint32_t id, const struct store
 
 #define CHECK(r, id, range, ...)                                                                   \
 	check_values(r, id, range, (const double[]){__VA_ARGS__},                                  \
-	             sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
+		     sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
 
 static void test_merge_and_follow(void **state)
 {
@@ -107,14 +107,19 @@ static void test_ranges(void **state)
 	      5, 6, 7);
 	CHECK(r, id, (&(struct store_range){.by_step = true, .step_min = 4, .step_max = 7}), 4, 6,
 	      7);
-	CHECK(r, id, (&(struct store_range){.by_time = true, .time_max = 106, .by_step = true,
-	                                    .step_min = 6, .step_max = 100}),
+	CHECK(r, id,
+	      (&(struct store_range){.by_time = true,
+				     .time_max = 106,
+				     .by_step = true,
+				     .step_min = 6,
+				     .step_max = 100}),
 	      6);
 	CHECK(r, id, (&(struct store_range){.by_step = true, .step_min = 9, .step_max = 9}), 9);
-	check_values(r, id, &(struct store_range){.by_time = true, .time_min = 110, .time_max = 900},
-	             NULL, 0);
+	check_values(r, id,
+		     &(struct store_range){.by_time = true, .time_min = 110, .time_max = 900}, NULL,
+		     0);
 	check_values(r, id, &(struct store_range){.by_step = true, .step_min = -9, .step_max = -1},
-	             NULL, 0);
+		     NULL, 0);
 	store_reader_close(r);
 	storetest_close(s);
 }
@@ -156,8 +161,8 @@ static void test_newest_attempt(void **state)
 		push_attempts(s, id, fold);
 		r = open_reader(*state);
 		CHECK(r, id, (&(struct store_range){0}), 0, 1, 2, 13, 15, 19, 24);
-		CHECK(r, id, (&(struct store_range){.all_segments = true}), 0, 1, 2, 3, 4, 5, 13, 14,
-		      15, 19, 24);
+		CHECK(r, id, (&(struct store_range){.all_segments = true}), 0, 1, 2, 3, 4, 5, 13,
+		      14, 15, 19, 24);
 		CHECK(r, id, (&(struct store_range){.by_step = true, .step_min = 2, .step_max = 4}),
 		      2, 13, 24);
 		got = storetest_read(r, id, &(struct store_range){.all_segments = true});
@@ -194,8 +199,14 @@ static void test_histogram_points(void **state)
 	struct store *s = storetest_open(*state);
 	uint32_t p = storetest_process(s, 1), a = storetest_series(s, p, "a", SINK_HISTOGRAM), b;
 	const struct sink_bin bins[] = {{0x3fe0, 5}, {0x4020, 2}};
-	struct sink_hist h = {.count = 7, .sum = 20, .min = 0.5, .max = 8.25, .bins = bins,
-	                      .n_bins = 2, .time_ns = 9, .step = SINK_STEP_NONE};
+	struct sink_hist h = {.count = 7,
+			      .sum = 20,
+			      .min = 0.5,
+			      .max = 8.25,
+			      .bins = bins,
+			      .n_bins = 2,
+			      .time_ns = 9,
+			      .step = SINK_STEP_NONE};
 	struct seen_hist seen = {0};
 	struct store_reader *r;
 	struct err e = {0};
@@ -274,9 +285,9 @@ static void add(struct lists *l, const char *fmt, ...)
 
 static int list_process(void *arg, const struct store_process *p)
 {
-	add(arg, "%s/%u pid %d rank %d %s stored %d lost %d %d %d refused %d\n", p->host_name, p->id,
-	    (int)p->pid, (int)p->rank, p->role, (int)p->stored, (int)p->overwritten, (int)p->broken,
-	    (int)p->dropped, (int)p->refused);
+	add(arg, "%s/%u pid %d rank %d %s stored %d lost %d %d %d refused %d\n", p->host_name,
+	    p->id, (int)p->pid, (int)p->rank, p->role, (int)p->stored, (int)p->overwritten,
+	    (int)p->broken, (int)p->dropped, (int)p->refused);
 	return 0;
 }
 
@@ -294,8 +305,7 @@ static int list_event(void *arg, const struct store_event *e)
 	return 0;
 }
 
-static int list_attr(void *arg, unsigned host, uint32_t process, const char *key,
-                     const char *value)
+static int list_attr(void *arg, unsigned host, uint32_t process, const char *key, const char *value)
 {
 	add(arg, "%u/%u %s=%s\n", host, process, key, value);
 	return 0;
@@ -304,10 +314,15 @@ static int list_attr(void *arg, unsigned host, uint32_t process, const char *key
 static void push_host(const char *dir, const char *host, int more)
 {
 	const struct store_options o = {.dir = dir, .host = host};
-	const struct sink_event ev = {.process = 1, .time_ns = 5 + more, .step = SINK_STEP_NONE,
-	                              .severity = 1, .kind = "k", .text = "t", .attrs = "{}"};
-	struct sink_position pos = {.ring = {1}, .stored = 10, .overwritten = 1, .broken = 2,
-	                            .dropped = 3};
+	const struct sink_event ev = {.process = 1,
+				      .time_ns = 5 + more,
+				      .step = SINK_STEP_NONE,
+				      .severity = 1,
+				      .kind = "k",
+				      .text = "t",
+				      .attrs = "{}"};
+	struct sink_position pos = {
+		.ring = {1}, .stored = 10, .overwritten = 1, .broken = 2, .dropped = 3};
 	struct store *s = NULL;
 	struct err e = {0};
 	struct sink *k;
@@ -348,14 +363,14 @@ static void test_lists_of_two_hosts(void **state)
 	assert_int_equal(store_reader_events(r, list_event, &l, &e), 0);
 	assert_int_equal(store_reader_attrs(r, list_attr, &l, &e), 0);
 	assert_string_equal(l.text,
-	                    "alpha/1 pid 101 rank 1 trainer stored 110 lost 2 4 6 refused 0\n"
-	                    "beta/1 pid 101 rank 1 trainer stored 110 lost 2 4 6 refused 0\n"
-	                    "alpha/1 loss of 1 rank 1 unit 1 kind 1 count 4\n"
-	                    "beta/1 loss of 1 rank 1 unit 1 kind 1 count 5\n"
-	                    "0/1 5 -1 1 k t {}\n"
-	                    "1/1 6 -1 1 k t {}\n"
-	                    "0/1 opt=alpha\n"
-	                    "1/1 opt=beta\n");
+			    "alpha/1 pid 101 rank 1 trainer stored 110 lost 2 4 6 refused 0\n"
+			    "beta/1 pid 101 rank 1 trainer stored 110 lost 2 4 6 refused 0\n"
+			    "alpha/1 loss of 1 rank 1 unit 1 kind 1 count 4\n"
+			    "beta/1 loss of 1 rank 1 unit 1 kind 1 count 5\n"
+			    "0/1 5 -1 1 k t {}\n"
+			    "1/1 6 -1 1 k t {}\n"
+			    "0/1 opt=alpha\n"
+			    "1/1 opt=beta\n");
 	store_reader_close(r);
 }
 
@@ -382,7 +397,7 @@ static void test_lists_see_the_tail(void **state)
 	assert_int_equal(store_reader_processes(r, list_process, &l, &e), 0);
 	assert_int_equal(store_reader_series(r, list_series, &l, &e), 0);
 	assert_string_equal(l.text, "h/1 pid 109 rank 9 trainer stored 8 lost 0 0 0 refused 0\n"
-	                            "h/1 loss of 1 rank 9 unit 1 kind 1 count 1\n");
+				    "h/1 loss of 1 rank 9 unit 1 kind 1 count 1\n");
 	assert_int_equal(store_reader_processes(r, stop_process, NULL, &e), 5);
 	store_reader_close(r);
 	storetest_close(s);
@@ -391,7 +406,7 @@ static void test_lists_see_the_tail(void **state)
 /* ---- the run ------------------------------------------------------------------ */
 
 static void end_host(const char *dir, const char *host, const struct run_start *start,
-                     const struct run_outcome *end)
+		     const struct run_outcome *end)
 {
 	const struct store_options o = {.dir = dir, .host = host};
 	struct store *s = NULL;
