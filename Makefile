@@ -7,8 +7,7 @@
 BENCH ?=
 FUZZ_SECONDS ?= 60
 PREFIX ?= /usr/local
-LAPSE_DIR ?= lapse-runs
-export LAPSE_DIR FUZZ_SECONDS
+export FUZZ_SECONDS
 
 all: ## build the program at build/lapse
 	@tools/setup build

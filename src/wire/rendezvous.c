@@ -33,26 +33,14 @@ int rendezvous_path(char out[RENDEZVOUS_PATH_MAX])
 	return n >= RENDEZVOUS_PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-static int rendezvous_make(const char *path)
+static int rendezvous_make_inner(int dirfd)
 {
 	static const char *const inner[] = {"rings", "runs"};
-	int fd;
 	size_t i;
 
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	for (i = 0; i < sizeof(inner) / sizeof(inner[0]); i++) {
-		if (mkdirat(fd, inner[i], 0700) < 0 && errno != EEXIST) {
-			int err = -errno;
-
-			close(fd);
-			return err;
-		}
-	}
-	close(fd);
+	for (i = 0; i < sizeof(inner) / sizeof(inner[0]); i++)
+		if (mkdirat(dirfd, inner[i], 0700) < 0 && errno != EEXIST)
+			return -errno;
 	return 0;
 }
 
@@ -63,16 +51,22 @@ int rendezvous_open(int create)
 	int fd, err;
 
 	err = rendezvous_path(path);
-	if (!err && create)
-		err = rendezvous_make(path);
 	if (err)
-		return err == -ELOOP ? -EPERM : err;
+		return err;
+	if (create && mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ELOOP || errno == ENOTDIR ? -EPERM : -errno;
-	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 077)) {
+	/* Nothing is made in a folder before it is known to be ours. */
+	err = 0;
+	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 077))
+		err = -EPERM;
+	else if (create)
+		err = rendezvous_make_inner(fd);
+	if (err) {
 		close(fd);
-		return -EPERM;
+		return err;
 	}
 	return fd;
 }

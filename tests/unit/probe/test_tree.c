@@ -329,6 +329,8 @@ static void test_limit(void **state)
 
 	(void)state;
 	stored_copy("v2", root);
+	assert_int_equal(probe_tree_init(&t, root, 1200, 0), 0);
+	read_tree();
 	for (i = 0; i < PROBE_TREE_MAX + 9; i++) {
 		len += (size_t)sprintf(children + len, "%d ", 20000 + i);
 		snprintf(path, sizeof(path), "proc/%d/stat", 20000 + i);
@@ -337,8 +339,6 @@ static void test_limit(void **state)
 		         20000 + i);
 		stored_write(root, path, text);
 	}
-	assert_int_equal(probe_tree_init(&t, root, 1200, 0), 0);
-	read_tree();
 	stored_write(root, "proc/1202/task/1202/children", children);
 	for (i = 0; i < 3; i++) {
 		read_tree();

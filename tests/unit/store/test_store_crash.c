@@ -152,6 +152,44 @@ static void test_kill_without_wal(void **state)
 			 0);
 }
 
+/* A reader of another process: whole commits, in order, never fewer than before. */
+static void test_read_while_written(void **state)
+{
+	struct store_reader *r = NULL;
+	struct storetest_points got;
+	struct err e = {0};
+	size_t before = 0, i;
+	int fds[2], round;
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		close(fds[0]);
+		write_forever(*state, fds[1], false);
+	}
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &byte, 1), 1);
+	if (store_reader_open(*state, &e, &r) < 0)
+		fail_msg("%s", e.text);
+	for (round = 0; round < 50; round++) {
+		got = storetest_read(r, 1, NULL);
+		assert_true(got.n >= before && got.n % SAMPLES == 0 && got.n > 0);
+		for (i = 0; i < got.n; i++)
+			assert_true(got.v[i].value == (double)i);
+		before = got.n;
+		free(got.v);
+		assert_int_equal(read(fds[0], &byte, 1), 1); /* and a commit later */
+	}
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	store_reader_close(r);
+	close(fds[0]);
+	assert_true(before > SAMPLES);
+}
+
 static void test_second_writer(void **state)
 {
 	const struct store_options o = {.dir = *state, .host = "h"};
@@ -452,6 +490,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_kill, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kill_without_wal, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_read_while_written, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_second_writer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_modes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_deleted_file, setup, teardown),

@@ -1,0 +1,669 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What breaks around lapse: disks, shared memory, databases, rings, agents and
+launchers. The command always runs, and what was accepted is kept: a stress program
+counts its returned calls in a page of its own, and `judge` holds the stored run
+against that page (tests/chaos). They are found beside each other at $LAPSE_STRESS,
+else in $LAPSE_BUILD/tests/chaos."""
+import contextlib
+import json
+import os
+import pty
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, Lapse, wait_for
+
+pytestmark = pytest.mark.kill
+
+STRESS = Path(os.environ.get("LAPSE_STRESS") or BUILD / "tests" / "chaos" / "stress")
+LAPSE = Path(os.environ.get("LAPSE_BIN") or BUILD / "lapse")
+HEADER, PROCESS = 64, 320  # bytes, tests/chaos/calls.h
+SLOW_SECONDS = 30  # of one fsync()
+STALL_NS = 2_000_000_000  # no batch of calls may take so long, whatever hangs
+
+
+class Page:
+    """The page in which a stress program counts."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def words(self, offset, n):
+        try:
+            data = self.path.read_bytes()[offset:offset + 8 * n]
+        except OSError:
+            data = b""
+        return struct.unpack(f"{n}Q", data) if len(data) == 8 * n else (0,) * n
+
+    @property
+    def pid(self):
+        return self.words(HEADER, 1)[0] if self.words(0, 1)[0] else 0
+
+    @property
+    def returned(self):
+        return sum(self.words(HEADER + i * PROCESS + 64 + k * 64, 1)[0]
+                   for i in range(8) for k in range(4))
+
+    def goes_on(self):
+        """Wait until more calls have returned."""
+        before = self.returned
+        return wait_for(lambda: self.returned > before, 10)
+
+
+class World:
+    """Lapse with folders of its own, and stress programs in it."""
+
+    def __init__(self, runs=None, rendezvous=None):
+        self.base = Path(tempfile.mkdtemp(prefix="lapse-faults-"))
+        shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        meet = rendezvous or Path(tempfile.mkdtemp(prefix="lapse-faults-", dir=shared))
+        self.lapse = Lapse(LAPSE, self.base, meet)
+        self.own_rendezvous = rendezvous is None
+        if runs:
+            self.lapse.runs = runs
+            self.lapse.env["LAPSE_DIR"] = str(runs)
+        self.lapse.env["HOME"] = str(self.base / "home")
+        self.lapse.env.pop("XDG_STATE_HOME", None)
+        self.started, self.pages = [], 0
+
+    def page(self):
+        self.pages += 1
+        return Page(self.base / f"page{self.pages}")
+
+    def stress(self, *options, launch=True, wait=True, env=None, **more):
+        """Start a stress program; (Popen, its page)."""
+        page = self.page()
+        command = [str(STRESS), *map(str, options), str(page.path)]
+        if launch:
+            command = [self.lapse.program, "run", "--", *command]
+        process = subprocess.Popen(command, env={**self.lapse.env, **(env or {})},
+                                   cwd=self.base, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
+        self.started.append((process, page))
+        if wait:
+            assert wait_for(lambda: page.pid, 20), "the program does not begin"
+        return process, page
+
+    def end(self, process, page, sig=signal.SIGTERM):
+        """End the program; the launcher's status."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(page.pid, sig)
+        return process.wait(timeout=30)
+
+    def log(self):
+        path = self.lapse.rendezvous / "agent.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def logs(self, text, timeout=20):
+        return wait_for(lambda: text in self.log(), timeout)
+
+    def only_run(self):
+        ids = [i for i in self.lapse.run_ids() if list((self.lapse.runs / i).glob("*.db*"))]
+        assert len(ids) == 1, ids
+        return self.lapse.runs / ids[0]
+
+    def judge(self, page, run=None):
+        done = subprocess.run([STRESS.parent / "judge", page.path, run or self.only_run()],
+                              capture_output=True, text=True, timeout=60, check=True)
+        return json.loads(done.stdout)
+
+    def holds(self, page, run=None):
+        """The run is complete and everything adds up; what the judge says."""
+        said = self.judge(page, run)
+        assert said["problems"] == "", f"{said['problems']}\nagent.log:\n{self.log()}"
+        assert said["warning"] == ""
+        return said
+
+    def close(self):
+        for process, page in self.started:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(page.pid or process.pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                process.wait()
+            # A program whose launcher is gone.
+            if page.pid and is_stress(page.pid):
+                os.kill(page.pid, signal.SIGKILL)
+        self.lapse.end_agent()
+        if self.own_rendezvous:
+            shutil.rmtree(self.lapse.rendezvous, ignore_errors=True)
+        shutil.rmtree(self.base, ignore_errors=True)
+
+
+def is_stress(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/exe") == str(STRESS.resolve())
+    except OSError:
+        return False
+
+
+@pytest.fixture(name="world")
+def world_fixture():
+    if not STRESS.exists():
+        pytest.fail(f"{STRESS} has not been built")
+    with contextlib.closing(World()) as one:
+        yield one
+
+
+@contextlib.contextmanager
+def small_tmpfs(size, options=""):
+    """A tmpfs of its own; skips where nothing can be mounted."""
+    path = Path(tempfile.mkdtemp(prefix="lapse-tmpfs-"))
+    option = f"size={size},mode=0700{options}"
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", option, "lapse-test", path],
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        path.rmdir()
+        pytest.skip(f"cannot mount: {done.stderr.strip()}")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", path], check=False)
+        path.rmdir()
+
+
+def on_terminal(world, *command):
+    """Run lapse on a terminal; (status, text)."""
+    primary, secondary = pty.openpty()
+    process = subprocess.Popen([world.lapse.program, *map(str, command)], env=world.lapse.env,
+                               cwd=world.base, stdin=secondary, stdout=secondary,
+                               stderr=secondary)
+    os.close(secondary)
+    text = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(primary, 65536):
+            text += part
+    os.close(primary)
+    return process.wait(timeout=30), text.decode()
+
+
+# ---- what takes long, begun first and looked at last ----------------------------
+
+
+def stopped_agent(world):
+    """The agent is stopped for 12 s: its heartbeat grows old, lanes wrap."""
+    process, page = world.stress("--rate", 1_000_000, "--threads", 2, "--kinds", "sfah")
+    assert wait_for(lambda: page.returned > 300_000 and world.lapse.agent_pid())
+    time.sleep(1.5)
+    agent = world.lapse.agent_pid()
+    os.kill(agent, signal.SIGSTOP)
+    time.sleep(12)
+    os.kill(agent, signal.SIGCONT)
+    time.sleep(2.5)
+    status = world.end(process, page)
+    assert world.lapse.settled(30)
+    return status, world.holds(page)
+
+
+def mortal_agents(world):
+    """Whoever is the agent is killed, every 300 ms for 10 s."""
+    process, page = world.stress("--rate", 50_000, "--threads", 3, "--children", 1, "--kinds", "sft")
+    victims, until = set(), time.monotonic() + 10
+    while time.monotonic() < until:
+        agent = world.lapse.agent_pid()
+        if agent:
+            victims.add(agent)
+            os.kill(agent, signal.SIGKILL)
+        time.sleep(0.3)
+    status = world.end(process, page)
+    if not world.lapse.settled(2):
+        world.lapse("recover")
+    assert world.lapse.settled(10)
+    return status, victims, world.holds(page)
+
+
+def slow_disk(world):
+    """The agent's first fsync() takes 30 s."""
+    log = world.base / "slowsync"
+    agent = world.base / "agent"
+    agent.write_text(f"#!/bin/sh\nSLOWSYNC_SECONDS={SLOW_SECONDS} SLOWSYNC_LOG={log} "
+                     f"LD_PRELOAD={STRESS.parent / 'slowsync.so'} exec {LAPSE} \"$@\"\n")
+    agent.chmod(0o700)
+    process, page = world.stress("--rate", 20_000, "--kinds", "sfah",
+                                 env={"LAPSE_AGENT": str(agent)})
+    # What syncs is a checkpoint, or the end.
+    wait_for(log.exists, 8)
+    time.sleep(4)
+    returned = page.returned
+    status = world.end(process, page)
+    assert wait_for(lambda: log.exists() and "over" in log.read_text(), SLOW_SECONDS + 20)
+    assert world.lapse.settled(20)
+    return status, returned, world.holds(page)
+
+
+class Background:
+    """A scenario in a thread, with a world of its own."""
+
+    def __init__(self, scenario):
+        self.world, self.result, self.error = World(), None, None
+        self.scenario = scenario
+        self.thread = threading.Thread(target=self.play)
+        self.thread.start()
+
+    def play(self):
+        try:
+            self.result = self.scenario(self.world)
+        except BaseException as error:  # shown by the test that waits
+            self.error = error
+
+    def wait(self):
+        self.thread.join()
+        if self.error:
+            raise self.error
+        return self.result
+
+
+LONG = {"test_agent_stopped_for_longer_than_its_heartbeat_holds": stopped_agent,
+        "test_agents_killed_again_and_again": mortal_agents,
+        "test_fsync_that_takes_half_a_minute": slow_disk}
+
+
+@pytest.fixture(scope="module", autouse=True, name="background")
+def background_fixture(request):
+    wanted = {i.name for i in request.session.items if i.path == request.path}
+    running = {name: Background(LONG[name]) for name in LONG if name in wanted and STRESS.exists()}
+    yield running
+    for one in running.values():
+        one.thread.join()
+        one.world.close()
+
+
+# ---- disks ---------------------------------------------------------------------
+
+
+def test_full_disk_then_room_again():
+    with small_tmpfs("8m") as disk, contextlib.closing(World(runs=disk / "runs")) as world:
+        filler = disk / "filler"
+        filler.write_bytes(bytes(6 << 20))
+        process, page = world.stress("--rate", 60_000, "--kinds", "sfah")
+        assert world.logs("cannot store"), world.log()
+        assert re.search(r"cannot store: .*(full|No space)", world.log()), world.log()
+        assert page.goes_on()
+        time.sleep(1)
+        filler.unlink()
+        assert world.logs("storing again"), world.log()
+        assert world.end(process, page) == 0
+        assert world.lapse.settled()
+        said = world.holds(page)
+        assert said["outcome"] == "exited"
+        assert "store-recovered" in said["events"].split()
+
+
+def test_disk_that_stays_full_stops_nothing():
+    with small_tmpfs("1m") as disk, contextlib.closing(World(runs=disk / "runs")) as world:
+        process, page = world.stress("--rate", 60_000)
+        assert world.logs("cannot store"), world.log()
+        assert page.goes_on()
+        assert world.end(process, page) == 0
+        assert wait_for(lambda: process.poll() is not None)
+        # Told once an outage, not once a try.
+        time.sleep(2)
+        assert world.log().count("cannot store") <= 2
+        os.kill(world.lapse.agent_pid(), signal.SIGTERM)
+        assert wait_for(lambda: world.lapse.agent_pid() is None, 10)
+        run = world.only_run()
+        assert world.lapse("ls").returncode == 0
+        assert world.lapse("show", run.name).returncode == 0
+
+
+def test_full_shared_memory():
+    with small_tmpfs("64k") as shared, contextlib.closing(World(rendezvous=shared)) as world:
+        (shared / "filler").write_bytes(b"")
+        with contextlib.suppress(OSError), open(shared / "filler", "ab", buffering=0) as filler:
+            while filler.write(bytes(4096)):
+                pass
+        status, text = on_terminal(world, "run", "--", "sh", "-c", "echo ran; exit 7")
+        assert status == 7
+        assert "ran" in text
+        assert re.search(r"lapse: not recording: .*(No space|full)", text), text
+
+
+def test_no_room_for_a_ring():
+    with small_tmpfs("256k") as shared, contextlib.closing(World(rendezvous=shared)) as world:
+        page = world.page()
+        status, text = on_terminal(world, "run", "--", STRESS, "--seconds", "0.3", page.path)
+        # The stress program's own word for "not recorded".
+        assert status == 3
+        assert "no room for a ring" in text and "shm-size" in text
+        assert page.returned > 0
+        assert world.lapse.settled()
+        assert world.lapse.json("show", "last")["outcome"] == "exited"
+
+
+def test_read_only_folder_for_runs():
+    with small_tmpfs("1m", ",ro") as disk, contextlib.closing(World(runs=disk / "runs")) as world:
+        status, text = on_terminal(world, "run", "--", "sh", "-c", "exit 5")
+        assert status == 5
+        assert f"cannot write in {disk}/runs" in text
+        assert world.lapse.settled()
+        runs = world.base / "home" / ".local" / "state" / "lapse" / "runs"
+        assert len(list(runs.glob("*/*.db"))) == 1
+        world.lapse.env["HOME"] = str(disk)
+        status, text = on_terminal(world, "run", "--", "sh", "-c", "exit 6")
+        assert status == 6
+        assert "not recording: cannot make a folder for the run" in text
+
+
+def test_run_folder_deleted_underneath(world):
+    process, page = world.stress("--rate", 20_000, "--kinds", "sf")
+    db = lambda: list(world.lapse.runs.glob("*/*.db"))  # noqa: E731
+    assert wait_for(db)
+    time.sleep(1.5)
+    shutil.rmtree(world.only_run())
+    at_deletion = page.returned
+    assert wait_for(db), world.log()
+    time.sleep(1.5)
+    assert world.end(process, page) == 0
+    assert world.lapse.settled()
+    said = world.judge(page)
+    one = said["processes"][0]
+    # The count of stored ones includes those that were deleted.
+    assert one["returned"] == one["stored"] + one["dropped"] + one["overwritten"]
+    assert one["broken"] == 0
+    assert 0 < one["points"] <= one["stored"]
+    assert one["points"] >= one["returned"] - at_deletion - one["dropped"] - 30_000
+    assert " comes after " not in said["problems"]
+    assert said["outcome"] == "exited"
+    assert world.lapse("report", "last").returncode == 0
+
+
+# ---- databases -------------------------------------------------------------------
+
+
+def corrupt(path, keep=0):
+    """Random bytes over all but the first `keep` bytes, file size kept."""
+    size = path.stat().st_size
+    with open(path, "r+b", buffering=0) as file:
+        file.seek(keep)
+        file.write(random.Random(1).randbytes(max(size - keep, 0)))
+
+
+@pytest.mark.parametrize("first_page", [True, False], ids=["whole", "middle"])
+def test_corrupt_database(world, first_page):
+    process, page = world.stress("--rate", 50_000, "--kinds", "sfah")
+    assert wait_for(lambda: list(world.lapse.runs.glob("*/*.db")))
+    time.sleep(2.5)
+    run = world.only_run()
+    db = next(run.glob("*.db"))
+    corrupt(db, 0 if first_page else 4096)
+    wal = db.with_name(db.name + "-wal")
+    if wal.exists():
+        corrupt(wal, 0 if first_page else 32)
+    at_corruption = page.returned
+    aside = wait_for(lambda: list(run.glob("*.corrupt-*")), 15)
+    assert aside, f"{sorted(run.iterdir())}\n{world.log()}"
+    assert wait_for(lambda: page.returned > at_corruption + 50_000)
+    time.sleep(1.5)
+    assert world.end(process, page) == 0
+    assert world.lapse.settled(), world.log()
+    said = world.judge(page)
+    one = said["processes"][0]
+    assert one["points"] > 0
+    assert " comes after " not in said["problems"]
+    assert said["outcome"] == "exited"
+    for command in ("show", "report"):
+        done = world.lapse(command, run.name)
+        assert done.returncode == 0, done.stderr
+        assert "corrupt" in done.stdout + done.stderr
+
+
+def test_corrupt_database_found_at_the_end(world):
+    """Corrupted between the last commit and the close."""
+    process, page = world.stress("--rate", 5_000)
+    assert wait_for(lambda: list(world.lapse.runs.glob("*/*.db")))
+    time.sleep(1.5)
+    run = world.only_run()
+    agent = world.lapse.agent_pid()
+    os.kill(agent, signal.SIGSTOP)
+    assert world.end(process, page) == 0
+    for path in run.iterdir():
+        if not path.name.endswith("-shm"):
+            corrupt(path)
+    os.kill(agent, signal.SIGCONT)
+    assert world.lapse.settled(), world.log()
+    assert list(run.glob("*.corrupt-*"))
+    assert world.lapse("show", run.name).returncode == 0
+    assert world.lapse.json("show", run.name)["outcome"] == "exited"
+
+
+# ---- rings ---------------------------------------------------------------------------
+
+
+def rings(world):
+    return sorted((world.lapse.rendezvous / "rings").glob("*.ring"))
+
+
+def test_truncated_ring(world):
+    """A ring is cut to nothing while its program stands still; another run goes on."""
+    victim, victim_page = world.stress("--rate", 20_000)
+    assert wait_for(lambda: rings(world))
+    ring = rings(world)[0]
+    other, other_page = world.stress("--rate", 20_000)
+    time.sleep(1.2)
+    os.kill(victim_page.pid, signal.SIGSTOP)
+    os.truncate(ring, 0)
+    assert world.logs("was cut short"), world.log()
+    assert other_page.goes_on()
+    world.end(victim, victim_page, signal.SIGKILL)
+    assert world.end(other, other_page) == 0
+    assert world.lapse.settled(), world.log()
+    runs = {i: world.lapse.json("show", i) for i in world.lapse.run_ids()}
+    by_outcome = {r["outcome"]: world.lapse.runs / i for i, r in runs.items()}
+    assert set(by_outcome) == {"signaled", "exited"}
+    world.holds(other_page, by_outcome["exited"])
+
+
+def test_truncated_control_page(world):
+    process, page = world.stress("--rate", 20_000)
+    assert wait_for(lambda: rings(world))
+    time.sleep(1.2)
+    os.kill(page.pid, signal.SIGSTOP)
+    for ctl in (world.lapse.rendezvous / "rings").glob("*.ctl"):
+        os.truncate(ctl, 0)
+    time.sleep(1.5)
+    agent = world.lapse.agent_pid()
+    assert agent
+    world.end(process, page, signal.SIGKILL)
+    assert world.lapse.settled(), world.log()
+    assert world.lapse.agent_pid() == agent
+    assert world.lapse.json("show", "last")["outcome"] == "signaled"
+
+
+def hostile_rings(folder, sound):
+    """Files that are no rings, or lie; (name, bytes)."""
+    chance = random.Random(2)
+    yield "empty", b""
+    yield "short", sound[:100]
+    yield "random", chance.randbytes(len(sound))
+    yield "half", sound[:len(sound) // 2]
+    yield "longer", sound + bytes(4096)
+    for name, offset, value in [("lanes", 16, 0xffffffff), ("version", 8, 0xffff)]:
+        yield name, sound[:offset] + struct.pack("I", value) + sound[offset + 4:]
+    yield "behind", sound[:4096] + chance.randbytes(len(sound) - 4096)
+    yield "lane0", sound[:4096] + struct.pack("4Q", *[2 ** 63] * 4) + sound[4128:]
+    for i in range(20):
+        data = bytearray(sound)
+        for _ in range(40):
+            data[chance.randrange(8192)] = chance.randrange(256)
+        yield f"flip{i}", bytes(data)
+
+
+def test_hostile_rings(world):
+    process, page = world.stress("--rate", 20_000, "--kinds", "sfah")
+    assert wait_for(lambda: rings(world))
+    folder, sound = world.lapse.rendezvous / "rings", rings(world)[0]
+    data = sound.read_bytes()
+    for name, content in hostile_rings(folder, data):
+        (folder / f"hostile-{name}.ring").write_bytes(content)
+    (folder / "hostile-link.ring").symlink_to(sound)
+    (folder / "hostile-loop.ring").symlink_to("hostile-loop.ring")
+    (folder / "hostile-null.ring").symlink_to("/dev/zero")
+    os.mkfifo(folder / "hostile-fifo.ring")
+    (folder / "hostile-folder.ring").mkdir()
+    (folder / "hostile-\n\x1b[31m.ring").write_bytes(b"x")
+    time.sleep(3)
+    log = world.log()
+    for name in ("random", "link", "fifo", "folder", "lanes", "short"):
+        assert f"hostile-{name}.ring" in log, log
+    assert "\x1b" not in log
+    agent = world.lapse.agent_pid()
+    assert world.end(process, page) == 0
+    assert wait_for(lambda: not list((world.lapse.rendezvous / "runs").glob("*.run"))), world.log()
+    assert world.lapse.agent_pid() == agent
+    (run,) = [world.lapse.runs / i for i in world.lapse.run_ids()
+              if world.lapse.json("show", i)["name"] == STRESS.name and
+              world.judge(page, world.lapse.runs / i)["outcome"] == "exited"]
+    said = world.judge(page, run)
+    # A copy of a ring is one more process of the run, as far as anybody can tell.
+    one = next(p for p in said["processes"] if p["pid"] == page.pid)
+    assert one["found"]
+    assert one["stored"] + one["dropped"] + one["overwritten"] >= one["returned"]
+
+
+def test_ring_of_another_user():
+    """An agent that is not root takes no ring that another user made."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to be two users")
+    with contextlib.closing(World()) as world:
+        nobody = 65534
+        for path in (world.base, world.lapse.rendezvous):
+            os.chown(path, nobody, nobody)
+        able = subprocess.run([LAPSE, "version"], user=nobody, check=False, capture_output=True)
+        if able.returncode != 0:
+            pytest.skip("the program cannot be reached by another user")
+        process, page = world.stress("--rate", 5_000, user=nobody, group=nobody)
+        assert wait_for(lambda: rings(world))
+        foreign = world.lapse.rendezvous / "rings" / "foreign.ring"
+        foreign.write_bytes(rings(world)[0].read_bytes())
+        foreign.chmod(0o666)
+        assert world.logs("foreign.ring is left alone"), world.log()
+        assert world.end(process, page) == 0
+        assert world.lapse.settled()
+        world.holds(page)
+
+
+# ---- launchers, agents, recovery -----------------------------------------------------
+
+
+def agents_of(world):
+    """pids of the agents that serve a world's rendezvous folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().split(b"\0")
+            if b"agent" in words and str(world.lapse.rendezvous).encode() in words:
+                found.append(int(path.parent.name))
+    return found
+
+
+def test_eight_launchers_at_once(world):
+    started = [world.stress("--rate", 10_000, "--seconds", 2, wait=False) for _ in range(8)]
+    assert wait_for(lambda: all(page.pid for _, page in started), 20)
+    assert wait_for(lambda: len(agents_of(world)) == 1)
+    for process, _ in started:
+        assert process.wait(timeout=30) == 0
+    assert world.lapse.settled()
+    assert len(agents_of(world)) == 1
+    ids = world.lapse.run_ids()
+    assert len(ids) == 8
+    by_pid = {}
+    for i in ids:
+        for line in world.lapse.json("show", i)["processes"]:
+            by_pid.setdefault(line["pid"], i)
+    for _, page in started:
+        said = world.holds(page, world.lapse.runs / by_pid[page.pid])
+        assert (said["outcome"], said["code"]) == ("exited", 0)
+
+
+def test_launcher_killed(world):
+    process, page = world.stress("--rate", 20_000, "--kinds", "sf")
+    time.sleep(0.5)
+    process.kill()
+    process.wait()
+    assert page.goes_on()
+    os.kill(page.pid, signal.SIGTERM)
+    assert world.lapse.settled()
+    assert world.holds(page)["outcome"] == "lost"
+    assert world.lapse.json("show", "last")["outcome"] == "lost"
+
+
+def test_recover_takes_what_everybody_left(world):
+    process, page = world.stress("--rate", 20_000, "--kinds", "sfah", "--children", 1)
+    time.sleep(1.2)
+    refused = world.lapse("recover")
+    assert refused.returncode == 1
+    assert "an agent is running" in refused.stderr
+    children = [struct.unpack("Q", page.path.read_bytes()[HEADER + PROCESS:][:8])[0]]
+    for pid in (world.lapse.agent_pid(), process.pid, page.pid, *children):
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+    done = wait_for(lambda: (d := world.lapse("recover")).returncode == 0 and d, 5)
+    assert done and "1 runs" in done.stdout and "1 runs finished" in done.stdout
+    assert world.lapse.settled(1)
+    assert world.holds(page)["outcome"] == "lost"
+    again = world.lapse("recover")
+    assert again.returncode == 0 and "0 runs" in again.stdout
+
+
+def test_program_without_launcher_and_agent(world):
+    process, page = world.stress("--rate", 0, "--seconds", 0.3, launch=False)
+    assert process.wait(timeout=20) == 0
+    assert not world.lapse.run_ids()
+    assert world.lapse("recover").returncode == 0
+    said = world.holds(page)
+    # Nobody drained: a flight recorder keeps the end.
+    assert said["processes"][0]["overwritten"] > 0
+    assert said["processes"][0]["dropped"] == 0
+    assert said["outcome"] == "exited"
+
+
+def test_program_that_starts_its_agent(world):
+    """Also: the agent holds none of the program's streams, or a pipe never ends."""
+    page = world.page()
+    done = subprocess.run([STRESS, "--start-agent", "--rate", "20000", "--seconds", "1.5", page.path],
+                          env={**world.lapse.env, "LAPSE_BIN": str(LAPSE)}, cwd=world.base,
+                          capture_output=True, timeout=20, check=False)
+    assert done.returncode == 0, done.stderr
+    assert wait_for(lambda: world.lapse.run_ids() and not rings(world)), world.log()
+    world.holds(page)
+
+
+# ---- the long ones -------------------------------------------------------------------
+
+
+def test_agent_stopped_for_longer_than_its_heartbeat_holds(background):
+    status, said = background["test_agent_stopped_for_longer_than_its_heartbeat_holds"].wait()
+    assert status == 0
+    assert said["outcome"] == "exited"
+    for one in said["processes"]:
+        assert one["dropped"] > 0, "KEEP while the heartbeat is young"
+        assert one["overwritten"] > 0, "WRAP when it has grown old"
+        assert one["worst_ns"] < STALL_NS
+
+
+def test_agents_killed_again_and_again(background):
+    status, victims, said = background["test_agents_killed_again_and_again"].wait()
+    assert status == 0
+    assert len(victims) >= 3
+    assert said["outcome"] == "exited"
+    assert len(said["processes"]) == 2
+
+
+@pytest.mark.timeout(120)
+def test_fsync_that_takes_half_a_minute(background):
+    status, returned, said = background["test_fsync_that_takes_half_a_minute"].wait()
+    assert status == 0
+    assert said["outcome"] == "exited"
+    assert returned > 20_000
+    assert all(one["worst_ns"] < STALL_NS for one in said["processes"])
