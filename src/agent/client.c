@@ -398,6 +398,7 @@ int client_before_commit(struct client *c)
 			continue;
 		memcpy(p.ring, c->reader.ring.uid, sizeof(p.ring));
 		p.lane = i;
+		p.process = c->process;
 		p.pos = l->pos;
 		p.rec = l->rec;
 		p.stored = l->stored;
@@ -417,10 +418,13 @@ void client_after_commit(struct client *c, int result)
 		if (c->defs[k].hist)
 			hist_reset(c->defs[k].hist);
 	c->n_batch = 0;
-	if (result == 0)
+	if (result == 0) {
 		reader_ack(&c->reader);
-	else
+	} else {
 		reader_rewind(&c->reader);
+		/* How it ended is to be said again. */
+		c->ended = false;
+	}
 	c->pending = result != 0;
 }
 
@@ -478,6 +482,8 @@ int client_end(struct client *c, int64_t end_ns)
 	int err = 0;
 
 	c->ended = true;
+	/* Its last drops may have come after its last record. */
+	c->pending = true;
 	if (c->reader.ring.state != WIRE_STATE_CLOSED &&
 	    (!c->reader.ctl || c->reader.ctl->state != WIRE_STATE_CLOSED)) {
 		attrs = crash_attrs(c);

@@ -71,25 +71,55 @@ static void lane_release(struct ring_writer *w)
 	__atomic_store_n(&w->used, 0, __ATOMIC_RELEASE);
 }
 
+/* Take the lane from thread `from`; 0: from nobody. */
+static bool lane_take(struct ring_writer *w, uint32_t from, uint32_t tid)
+{
+	if (!__atomic_compare_exchange_n(&w->used, &from, tid, false, __ATOMIC_ACQUIRE,
+	                                 __ATOMIC_RELAXED))
+		return false;
+	w->tid = tid;
+	__atomic_store_n(&w->lane->depth, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->lane->tid, tid, __ATOMIC_RELAXED);
+	if (lane_own(w) == 0)
+		return true;
+	/* Full of an earlier owner's records: perhaps another lane. */
+	lane_release(w);
+	return false;
+}
+
+/* A lane whose thread ended without giving it back: a handler recorded when the
+ * thread's destructors had run already. Looked for 100 times a second at most. */
+static struct ring_writer *lane_of_dead(struct rec_set *set, uint32_t tid)
+{
+	uint64_t now = rec_ticks(), last = __atomic_load_n(&set->swept, __ATOMIC_RELAXED);
+	uint32_t i, owner;
+
+	if (now - last < rec.ticks_per_s / 100 ||
+	    !__atomic_compare_exchange_n(&set->swept, &last, now, false, __ATOMIC_RELAXED,
+	                                 __ATOMIC_RELAXED))
+		return NULL;
+	for (i = 0; i < set->lanes; i++) {
+		struct ring_writer *w = &set->writers[i];
+
+		owner = __atomic_load_n(&w->used, __ATOMIC_RELAXED);
+		if (owner && syscall(SYS_tgkill, set->pid, owner, 0) < 0 && errno == ESRCH &&
+		    lane_take(w, owner, tid))
+			return w;
+	}
+	return NULL;
+}
+
 static struct ring_writer *lane_claim(struct rec_set *set)
 {
-	uint32_t i, expected;
+	uint32_t tid = (uint32_t)syscall(SYS_gettid), i;
 
 	for (i = 0; i < set->lanes; i++) {
 		struct ring_writer *w = &set->writers[i];
 
-		expected = 0;
-		if (!__atomic_compare_exchange_n(&w->used, &expected, 1, false, __ATOMIC_ACQUIRE,
-		                                 __ATOMIC_RELAXED))
-			continue;
-		w->tid = (uint32_t)syscall(SYS_gettid);
-		__atomic_store_n(&w->lane->tid, w->tid, __ATOMIC_RELAXED);
-		if (lane_own(w) == 0)
+		if (__atomic_load_n(&w->used, __ATOMIC_RELAXED) == 0 && lane_take(w, 0, tid))
 			return w;
-		/* Full of an earlier owner's records: perhaps another lane. */
-		lane_release(w);
 	}
-	return NULL;
+	return lane_of_dead(set, tid);
 }
 
 void rec_thread_end(void *writer)

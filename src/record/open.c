@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 #define OPEN_RING_FORKED (512ull << 10)
 #define OPEN_LANES_DEFAULT 16u
 #define OPEN_LANES_FORKED 4u
+#define OPEN_FDS_OLD 1024 /* closed one by one where close_range() is unknown */
 #define OPEN_REGISTRY_MORE (20u << 10) /* room for definitions to come */
 
 struct rec_state rec;
@@ -320,6 +322,7 @@ static struct rec_set *open_set(const struct ring_map *m, struct wire_ctl *ctl)
 	}
 	set->alive = 1;
 	set->lanes = lanes;
+	set->pid = getpid();
 	set->older = rec.set;
 	set->ring = *m;
 	set->ctl = ctl;
@@ -441,10 +444,34 @@ int rec_open_ring(bool forked)
 
 /* ---- the public calls -------------------------------------------------------- */
 
+/* The agent keeps nothing of the program's: a pipe that it held would never end,
+ * a folder could not be unmounted. */
+static void open_exec_agent(const char *program, const char *rendezvous)
+{
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	sigset_t none;
+	int sig, fd, null = open("/dev/null", O_RDWR);
+
+	for (sig = 1; sig < NSIG; sig++)
+		sigaction(sig, &dfl, NULL);
+	if (null < 0 || chdir("/") < 0)
+		return;
+	for (fd = 0; fd < 3; fd++)
+		dup2(null, fd);
+	if (syscall(SYS_close_range, 3u, ~0u, 0u) < 0)
+		for (fd = 3; fd < OPEN_FDS_OLD; fd++)
+			close(fd);
+	umask(077);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execlp(program, "lapse", "agent", "--rendezvous", rendezvous, "--idle-exit", "60",
+	       (char *)NULL);
+}
+
 static void open_spawn_agent(void)
 {
 	const char *bin = getenv("LAPSE_BIN");
-	char path[RENDEZVOUS_PATH_MAX];
+	char path[RENDEZVOUS_PATH_MAX], program[PATH_MAX];
 	int dir = rendezvous_open(1), locked;
 	pid_t pid;
 
@@ -454,15 +481,16 @@ static void open_spawn_agent(void)
 	close(dir);
 	if (locked)
 		return;
+	/* The agent leaves this folder before it is executed. */
+	if (!bin || !strchr(bin, '/') || !realpath(bin, program))
+		snprintf(program, sizeof(program), "%s", bin && bin[0] ? bin : "lapse");
 	/* Twice, so that the agent is nobody's zombie. Exits without handlers:
 	 * this is a copy of somebody else's program. */
 	pid = fork();
 	if (pid == 0) {
 		setsid();
-		if (fork() == 0) {
-			execlp(bin ? bin : "lapse", "lapse", "agent", "--rendezvous", path,
-			       (char *)NULL);
-		}
+		if (fork() == 0)
+			open_exec_agent(program, path);
 		_exit(0);
 	}
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)

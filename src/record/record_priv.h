@@ -34,6 +34,9 @@ struct rec_set {
 	uint32_t alive;        /* 1 in the process that made it, 0 in its children */
 	uint32_t taken;        /* in a child: 1 once a thread makes its own set (atomic) */
 	uint32_t lanes;
+	pid_t pid;             /* of the process that made it */
+	uint64_t swept;        /* ticks when dead threads' lanes were last looked for
+	                          (atomic) */
 	uint64_t lost;         /* attempts dropped where no other counter could be
 	                          reached (atomic); rec_anchor() moves them */
 	struct rec_set *older; /* of an earlier lapse_open(), or its parent's: wiped */

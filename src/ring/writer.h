@@ -32,7 +32,7 @@ struct ring_writer {
 
 	/* Slow path only. */
 	void *set;             /* the owner's: which set of lanes this belongs to */
-	uint32_t used;         /* 1: a thread owns it (atomic) */
+	uint32_t used;         /* tid of the thread that owns it; 0: free (atomic) */
 	uint32_t tid;
 	uint64_t floor;        /* copy of the raised floor's position */
 	uint32_t mark_first, mark_count;

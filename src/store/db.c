@@ -4,7 +4,7 @@
  * sentences, schema check, versions.
  */
 #include "base/mem.h"
-#include "schema_sql.h" /* SCHEMA_SQL: schema.sql as a string, made by the build */
+#include "store/schema_sql.h" /* SCHEMA_SQL: schema.sql as a string, made by the build */
 #include "store/store_priv.h"
 
 #include <errno.h>

@@ -28,6 +28,7 @@ struct fold_ref {
 struct fold {
 	struct store *s;
 	struct err *e;
+	uint64_t bytes_max; /* of bodies to take, but at least one row */
 	struct fold_row *rows;
 	size_t n_rows, cap_rows;
 	uint64_t bytes; /* of their bodies */
@@ -92,7 +93,7 @@ static int fold_take_rows(struct fold *f)
 	int rc = SQLITE_DONE, r = 0;
 
 	sqlite3_bind_int64(st, 1, (int64_t)f->s->folded);
-	while (r == 0 && f->bytes < FOLD_BYTES_MAX && f->n_rows < FOLD_ROWS &&
+	while (r == 0 && f->bytes < f->bytes_max && f->n_rows < FOLD_ROWS &&
 	       (rc = sqlite3_step(st)) == SQLITE_ROW)
 		r = fold_take_row(f, st);
 	if (r == 0 && rc != SQLITE_DONE && rc != SQLITE_ROW)
@@ -422,6 +423,7 @@ static int fold_lanes(struct fold *f)
 		sqlite3_bind_int64(st, 7, (int64_t)p->overwritten);
 		sqlite3_bind_int64(st, 8, (int64_t)p->broken);
 		sqlite3_bind_int64(st, 9, (int64_t)p->dropped);
+		sqlite3_bind_int64(st, 10, p->process);
 		r = db_run(st, "writing a lane's position", f->e);
 	}
 	return r;
@@ -457,9 +459,9 @@ static void fold_succeeded(struct fold *f)
 		s->commit.lanes[i].unfolded = false;
 }
 
-static int fold_batch(struct store *s, struct err *e)
+static int fold_batch(struct store *s, uint64_t bytes_max, struct err *e)
 {
-	struct fold f = {.s = s, .e = e};
+	struct fold f = {.s = s, .e = e, .bytes_max = bytes_max};
 	int r;
 
 	buf_init(&f.body, BLOB_BODY_MAX);
@@ -478,16 +480,20 @@ static int fold_batch(struct store *s, struct err *e)
 	return r;
 }
 
+/* bytes, or FOLD_SERIES_BYTES a series if that is more, but not without limit. */
+static uint64_t fold_scaled(const struct store *s, uint64_t bytes)
+{
+	uint64_t by_series = (uint64_t)s->catalog.n_series * FOLD_SERIES_BYTES;
+
+	if (bytes < by_series)
+		bytes = by_series;
+	return bytes < FOLD_BYTES_MAX ? bytes : FOLD_BYTES_MAX;
+}
+
 static bool fold_is_due(const struct store *s)
 {
-	uint64_t bytes = (uint64_t)s->catalog.n_series * FOLD_SERIES_BYTES;
-
-	if (bytes < FOLD_BYTES)
-		bytes = FOLD_BYTES;
-	if (bytes > FOLD_BYTES_MAX)
-		bytes = FOLD_BYTES_MAX;
 	return s->tail_rows &&
-	       (s->tail_body > bytes || s->tail_rows >= FOLD_ROWS ||
+	       (s->tail_body > fold_scaled(s, FOLD_BYTES) || s->tail_rows >= FOLD_ROWS ||
 		store_mono_ns() - s->tail_since > (int64_t)FOLD_SECONDS * 1000000000);
 }
 
@@ -497,9 +503,15 @@ int store_fold(struct store *s, bool all, struct err *e)
 
 	if (s->corrupt)
 		return err_set(e, -EUCLEAN, "%s is corrupt; close and open it again", s->path);
-	if (!all && !fold_is_due(s))
-		return 0;
-	while (r == 0 && s->tail_rows)
-		r = fold_batch(s, e);
-	return r;
+	if (all) {
+		while (r == 0 && s->tail_rows)
+			r = fold_batch(s, FOLD_BYTES_MAX, e);
+		return r;
+	}
+	s->folding = s->folding || fold_is_due(s);
+	if (s->folding && s->tail_rows)
+		r = fold_batch(s, fold_scaled(s, FOLD_SLICE), e);
+	if (r < 0 || !s->tail_rows)
+		s->folding = false;
+	return r < 0 ? r : s->folding;
 }

@@ -49,7 +49,7 @@ struct lists_processes {
 	int (*fn)(void *arg, const struct store_process *p);
 	void *arg;
 	struct map lanes; /* ring and lane to index of positions */
-	struct map rings; /* ring to index of its first lane in positions, which
+	struct map sums;  /* process to index of its first lane in positions, which
 			     holds the sums of all its lanes once all are loaded */
 	struct sink_position *positions;
 	size_t n, cap;
@@ -76,7 +76,8 @@ static int lists_folded_lanes(struct lists_processes *l, struct hosts_one *h, st
 	sqlite3_stmt *st;
 	int rc, r;
 
-	r = db_prepare(h->db, "SELECT ring, lane, stored, overwritten, broken, dropped FROM lane",
+	r = db_prepare(h->db, "SELECT ring, lane, stored, overwritten, broken, dropped, process"
+		       " FROM lane",
 		       e, &st);
 	if (r < 0)
 		return r;
@@ -89,6 +90,7 @@ static int lists_folded_lanes(struct lists_processes *l, struct hosts_one *h, st
 		p.overwritten = (uint64_t)sqlite3_column_int64(st, 3);
 		p.broken = (uint64_t)sqlite3_column_int64(st, 4);
 		p.dropped = (uint64_t)sqlite3_column_int64(st, 5);
+		p.process = (uint32_t)sqlite3_column_int64(st, 6);
 		lists_put_lane(l, &p);
 	}
 	if (rc != SQLITE_DONE)
@@ -116,16 +118,18 @@ static int lists_tail_lanes(struct lists_processes *l, struct hosts_one *h, stru
 	return r;
 }
 
-static void lists_sum_rings(struct lists_processes *l)
+static void lists_sum(struct lists_processes *l)
 {
 	struct sink_position *sum;
 	uint64_t first;
 	size_t i;
 
-	map_done(&l->rings);
+	map_done(&l->sums);
 	for (i = 0; i < l->n; i++) {
-		if (!map_get(&l->rings, l->positions[i].ring, 16, &first)) {
-			map_put(&l->rings, l->positions[i].ring, 16, i);
+		uint32_t process = l->positions[i].process;
+
+		if (!map_get(&l->sums, &process, sizeof(process), &first)) {
+			map_put(&l->sums, &process, sizeof(process), i);
 			continue;
 		}
 		sum = &l->positions[first];
@@ -152,7 +156,7 @@ static int lists_load_lanes(struct lists_processes *l, struct store_reader *rd, 
 	if (r == 0)
 		r = lists_tail_lanes(l, h, e);
 	if (r == 0)
-		lists_sum_rings(l);
+		lists_sum(l);
 	return r;
 }
 
@@ -165,19 +169,18 @@ static int lists_process(void *arg, struct hosts_one *h, unsigned host, sqlite3_
 
 	(void)e;
 	p.id = (uint32_t)sqlite3_column_int64(st, 0);
-	p.pid = sqlite3_column_int64(st, 2);
-	p.ppid = sqlite3_column_int64(st, 3);
-	p.role = db_text(st, 4);
-	p.program = db_text(st, 5);
-	p.rank = sqlite3_column_int64(st, 6);
-	p.local_rank = sqlite3_column_int64(st, 7);
-	p.world_size = sqlite3_column_int64(st, 8);
-	p.start_ns = sqlite3_column_int64(st, 9);
-	p.end_ns = sqlite3_column_int64(st, 10);
-	p.dropped = (uint64_t)sqlite3_column_int64(st, 11);
-	p.refused = (uint64_t)sqlite3_column_int64(st, 12);
-	if (sqlite3_column_bytes(st, 1) == 16 &&
-	    map_get(&l->rings, sqlite3_column_blob(st, 1), 16, &i)) {
+	p.pid = sqlite3_column_int64(st, 1);
+	p.ppid = sqlite3_column_int64(st, 2);
+	p.role = db_text(st, 3);
+	p.program = db_text(st, 4);
+	p.rank = sqlite3_column_int64(st, 5);
+	p.local_rank = sqlite3_column_int64(st, 6);
+	p.world_size = sqlite3_column_int64(st, 7);
+	p.start_ns = sqlite3_column_int64(st, 8);
+	p.end_ns = sqlite3_column_int64(st, 9);
+	p.dropped = (uint64_t)sqlite3_column_int64(st, 10);
+	p.refused = (uint64_t)sqlite3_column_int64(st, 11);
+	if (map_get(&l->sums, &p.id, sizeof(p.id), &i)) {
 		p.stored = l->positions[i].stored;
 		p.overwritten = l->positions[i].overwritten;
 		p.broken = l->positions[i].broken;
@@ -195,19 +198,19 @@ int store_reader_processes(struct store_reader *r,
 	size_t i;
 
 	map_init(&l.lanes);
-	map_init(&l.rings);
+	map_init(&l.sums);
 	for (i = 0; code == 0 && i < r->n_hosts; i++) {
 		code = lists_load_lanes(&l, r, &r->hosts[i], e);
 		if (code == 0)
 			code = lists_walk(
 				&r->hosts[i], (unsigned)i,
-				"SELECT id, uid, pid, ppid, role, program, rank, local_rank,"
+				"SELECT id, pid, ppid, role, program, rank, local_rank,"
 				" world_size, start_ns, end_ns, dropped, refused FROM process"
 				" WHERE id > ?1 ORDER BY id",
 				lists_process, &l, e);
 	}
 	map_done(&l.lanes);
-	map_done(&l.rings);
+	map_done(&l.sums);
 	free(l.positions);
 	return code;
 }

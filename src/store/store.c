@@ -3,6 +3,8 @@
  * store.c - the writer's life: open (and set a corrupt file aside), load what
  * was left, close into one plain file.
  */
+#include "store/store.h"
+
 #include "base/file.h"
 #include "base/mem.h"
 #include "store/store_priv.h"
@@ -35,7 +37,7 @@ static const char *const store_statements[SQL_N] = {
 	[SQL_TAIL_READ] = "SELECT seq, blob FROM tail WHERE seq > ?1 ORDER BY seq",
 	[SQL_TAIL_DELETE] = "DELETE FROM tail WHERE seq <= ?1",
 	[SQL_LANE] = "INSERT OR REPLACE INTO lane(ring, lane, seq, pos, rec, stored, overwritten,"
-		     " broken, dropped) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+		     " broken, dropped, process) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
 	[SQL_META] = "INSERT OR REPLACE INTO meta(key, value) VALUES('folded', ?1)",
 	[SQL_CHUNK] = "INSERT OR REPLACE INTO chunk(" CHUNKROW_COLUMNS ") VALUES(?1,?2,?3,?4,?5,?6,"
 		      "?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23)",
@@ -103,7 +105,9 @@ static int store_load_lanes(struct store *s, struct err *e)
 
 	r = db_prepare(
 		s->db,
-		"SELECT ring, lane, pos, rec, stored, overwritten, broken, dropped FROM lane", e,
+		"SELECT ring, lane, pos, rec, stored, overwritten, broken, dropped, process"
+		" FROM lane",
+		e,
 		&st);
 	if (r < 0)
 		return r;
@@ -120,6 +124,7 @@ static int store_load_lanes(struct store *s, struct err *e)
 		p.overwritten = (uint64_t)sqlite3_column_int64(st, 5);
 		p.broken = (uint64_t)sqlite3_column_int64(st, 6);
 		p.dropped = (uint64_t)sqlite3_column_int64(st, 7);
+		p.process = (uint32_t)sqlite3_column_int64(st, 8);
 		r = commit_load_lane(s, &p, true, e);
 	}
 	if (r == 0 && rc != SQLITE_DONE)

@@ -50,9 +50,10 @@ const struct err *store_error(const struct store *s);
 /* Is the file still where it was opened (not deleted, not replaced)? */
 bool store_is_alive(const struct store *s);
 
-/* Fold tail rows into chunks if there is enough to fold; everything when all is
- * true. Transactions of bounded memory. Called by the agent between commits. On
- * error what was not folded stays in the tail. */
+/* Fold tail rows into chunks. all: everything. Else, if there is enough to fold,
+ * one slice of some tens of milliseconds, in one transaction; 1: more slices
+ * wait. Called by the agent between commits. On error what was not folded stays
+ * in the tail. */
 int store_fold(struct store *s, bool all, struct err *e);
 
 struct store_stats {

@@ -228,6 +228,7 @@ struct store {
 	uint64_t tail_rows, tail_body; /* not folded: rows, bytes of their bodies */
 	int64_t tail_since; /* CLOCK_MONOTONIC ns of the first of them */
 	struct checkpoint checkpoint;
+	bool folding; /* a fold is due and not all slices are done */
 	struct store_stats stats;
 };
 
@@ -243,6 +244,9 @@ int64_t store_utc_ns(void);
 #define FOLD_BYTES_MAX                                                                             \
 	(32u << 20) /* but at the latest here; also the most that                                  \
 		       one transaction takes (at least one row) */
+#define FOLD_SLICE (512u << 10)    /* of bodies folded by one call, unless all is asked for:
+				      tens of ms; more with many series, so that chunks
+				      do not become small */
 #define FOLD_ROWS 4096u
 #define FOLD_SECONDS 600
 

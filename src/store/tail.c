@@ -22,6 +22,7 @@ static void tail_put_positions(struct buf *b, const struct tail_in *in)
 
 		buf_append(b, p->ring, sizeof(p->ring));
 		buf_uvarint(b, p->lane);
+		buf_uvarint(b, p->process);
 		buf_uvarint(b, p->pos);
 		buf_uvarint(b, p->rec);
 		buf_uvarint(b, p->stored);
@@ -135,28 +136,30 @@ int tail_begin(struct tail_walk *w, const struct blob_id *id, const struct blob 
 		return tail_bad(w, "too many points");
 	w->base.time = cur_svarint(&w->c);
 	w->base.step = cur_svarint(&w->c);
-	return tail_stage(w, TAIL_POSITIONS, TAIL_POSITIONS_MAX, 23);
+	return tail_stage(w, TAIL_POSITIONS, TAIL_POSITIONS_MAX, 24);
 }
 
 int tail_position(struct tail_walk *w, struct sink_position *ret)
 {
 	const void *ring;
-	uint64_t lane;
+	uint64_t lane, process;
 
 	if (w->stage != TAIL_POSITIONS || w->left == 0)
 		return 0;
 	ring = cur_bytes(&w->c, sizeof(ret->ring));
 	lane = cur_uvarint(&w->c);
+	process = cur_uvarint(&w->c);
 	ret->pos = cur_uvarint(&w->c);
 	ret->rec = cur_uvarint(&w->c);
 	ret->stored = cur_uvarint(&w->c);
 	ret->overwritten = cur_uvarint(&w->c);
 	ret->broken = cur_uvarint(&w->c);
 	ret->dropped = cur_uvarint(&w->c);
-	if (w->c.error || lane > UINT32_MAX)
+	if (w->c.error || lane > UINT32_MAX || process > UINT32_MAX)
 		return tail_bad(w, "a lane position is cut short");
 	memcpy(ret->ring, ring, sizeof(ret->ring));
 	ret->lane = (uint32_t)lane;
+	ret->process = (uint32_t)process;
 	w->left--;
 	return 1;
 }

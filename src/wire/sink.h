@@ -25,7 +25,8 @@ enum sink_kind {
 
 /* A process of the run. Found again by uid; a later call updates the rest. */
 struct sink_process {
-	uint8_t uid[16];       /* of its first ring; for the agent's own host process: zeros */
+	uint8_t uid[16];       /* the same for all its rings; for figures of the machine
+	                          their role as text */
 	int64_t pid, ppid;
 	uint64_t start_time;   /* clock ticks since boot */
 	const char *role;      /* "trainer", "worker", "host" (machine figures), "command" */
@@ -91,6 +92,7 @@ struct sink_event {
 struct sink_position {
 	uint8_t ring[16];
 	uint32_t lane;
+	uint32_t process;     /* whose ring it is, as process() gave it */
 	uint64_t pos;         /* slots */
 	uint64_t rec;         /* records below pos: stored + overwritten + broken */
 	uint64_t stored;

@@ -29,7 +29,7 @@ struct round {
 	const char *lapse, *stress;
 	char meet[ROUND_PATH], dir[ROUND_PATH], page[ROUND_PATH], out[ROUND_PATH];
 	pid_t launcher, trainer;
-	bool launcher_reaped, trainer_killed, trainer_ended;
+	bool launcher_reaped, trainer_killed;
 	struct calls calls;
 	struct buf *problems;
 };
@@ -177,9 +177,11 @@ static void round_kill_launcher(struct round *r)
 
 static void round_kill_trainer(struct round *r)
 {
-	if (r->trainer > 0 && !round_is_zombie(r->trainer))
+	/* Struck early, it may not have come yet. */
+	if (r->trainer > 0 && !round_is_zombie(r->trainer)) {
 		kill(r->trainer, SIGKILL);
-	r->trainer_killed = true;
+		r->trainer_killed = true;
+	}
 }
 
 static _Noreturn void round_exec(struct round *r)

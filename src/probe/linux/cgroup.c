@@ -121,7 +121,7 @@ static int cgroup_one_limit(const char *dir, int version, uint64_t *limit)
 	char text[CGROUP_TEXT_MAX];
 	const char *p = text;
 	uint64_t v;
-	size_t len;
+	size_t len = 0;
 	int err;
 
 	err = cgroup_text(dir, file, text, &len);
@@ -140,7 +140,7 @@ static int cgroup_one_limit(const char *dir, int version, uint64_t *limit)
 static int cgroup_v1_limit(const struct cgroup_memory *m, uint64_t *limit)
 {
 	char text[CGROUP_TEXT_MAX];
-	size_t len;
+	size_t len = 0;
 	int err;
 
 	err = cgroup_text(m->dir, "memory.stat", text, &len);
@@ -189,7 +189,7 @@ int cgroup_oom_kills_of(const struct cgroup_memory *m, uint64_t *ret, char *what
 	const char *file = m->version == 2 ? "memory.events" : "memory.oom_control";
 	char text[CGROUP_TEXT_MAX];
 	uint64_t kills;
-	size_t len;
+	size_t len = 0;
 	int err;
 
 	err = cgroup_text(m->dir, file, text, &len);

@@ -109,7 +109,7 @@ static int host_text(struct probe_host *p, enum probe_host_file f, size_t *ret_l
 /* /proc/stat with all of its cpu lines: the buffer grows until they fit. */
 static int host_cpu(struct probe_host *p, struct proc_cpu *ret)
 {
-	size_t len;
+	size_t len = 0, cap;
 	char *more;
 	int err;
 
@@ -119,11 +119,12 @@ static int host_cpu(struct probe_host *p, struct proc_cpu *ret)
 			err = proc_parse_cpu(p->text, len, ret);
 		if (err || ret->complete || len < p->cap || p->cap >= HOST_TEXT_MAX)
 			return err;
-		more = realloc(p->text, p->cap * 4);
+		cap = p->cap ? p->cap * 4 : HOST_TEXT;
+		more = realloc(p->text, cap);
 		if (!more)
 			return -ENOMEM;
 		p->text = more;
-		p->cap *= 4;
+		p->cap = cap;
 	}
 }
 
@@ -163,7 +164,7 @@ static void host_read_memory(struct probe_host *p, struct probe_host_values *out
 {
 	static const char none[] = "/proc/meminfo cannot be read";
 	struct proc_meminfo m;
-	size_t len;
+	size_t len = 0;
 
 	if (host_text(p, PROBE_HOST_MEMINFO, &len) || proc_parse_meminfo(p->text, len, &m)) {
 		out->why[PROBE_HOST_MEMORY_TOTAL] = out->why[PROBE_HOST_MEMORY_AVAILABLE] =
@@ -207,7 +208,7 @@ static void host_read_limit(struct probe_host *p, struct probe_host_values *out)
 static void host_read_load(struct probe_host *p, struct probe_host_values *out)
 {
 	double load;
-	size_t len;
+	size_t len = 0;
 
 	if (host_text(p, PROBE_HOST_LOADAVG, &len) || proc_parse_loadavg(p->text, len, &load))
 		out->why[PROBE_HOST_LOAD_1M] = "/proc/loadavg cannot be read";

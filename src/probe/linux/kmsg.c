@@ -23,7 +23,8 @@ static const char *const kmsg_prefixes[] = {
 	"Out of memory: Killed process ",
 	"Memory cgroup out of memory: Killed process ",
 	"Out of memory (oom_kill_allocating_task): Killed process ",
-	"Killed process ", /* before Linux 5.1, after a line "Kill process ... or sacrifice child" */
+	/* before Linux 5.1, after a line "Kill process ... or sacrifice child" */
+	"Killed process ",
 };
 
 /* The next number of a record's header; the comma behind it is skipped. */

@@ -117,11 +117,12 @@ static void event(uint32_t process_id, int64_t time_ns, int64_t step, int severi
 	      "event");
 }
 
-static void position(uint8_t uid, uint64_t stored, uint64_t overwritten, uint64_t broken,
+static void position(uint32_t process_id, uint64_t stored, uint64_t overwritten, uint64_t broken,
 		     uint64_t dropped)
 {
 	check(sink->ops->position(sink,
-				  &(struct sink_position){.ring = {uid},
+				  &(struct sink_position){.ring = {(uint8_t)process_id},
+							  .process = process_id,
 							  .pos = 1000,
 							  .rec = stored + overwritten + broken,
 							  .stored = stored,
@@ -250,7 +251,7 @@ static void make_plain(const char *root)
 	plain_steps(trainer);
 	plain_values(trainer);
 	machine(host);
-	position(1, 150, 0, 0, 0);
+	position(trainer, 150, 0, 0, 0);
 	end(&o);
 }
 
@@ -285,7 +286,7 @@ static void ranks_rank0(void)
 		sample(samples, at + 50 * MS, i, 4);
 		sample(loss, at + 50 * MS, i, 0.25);
 	}
-	position(1, 80, 3, 1, 5);
+	position(p, 80, 3, 1, 5);
 	event(p, T0 + DAY + 3 * S, 9, 2, "late", "reader was late", "");
 	/* As the agent writes it: in "forward" for 0.5 s, in "step" for 0.6 s. */
 	event(p, T0 + DAY + 3500 * MS, SINK_STEP_NONE, 3, "crash",
@@ -326,7 +327,7 @@ static void make_ranks(const char *root)
 	step = recorded(p, "step", "s", SINK_SPAN);
 	for (i = 0; i < 10; i++)
 		sample(step, T0 + DAY + S + i * 100 * MS, i, 30 * MS);
-	position(2, 20, 0, 0, 0);
+	position(p, 20, 0, 0, 0);
 	end(&o);
 }
 
@@ -355,7 +356,7 @@ static void make_evil(const char *root)
 		sample(q, T0 + 2 * DAY + (int64_t)i, (int64_t)i, values[i]);
 	event(p, T0 + 2 * DAY, SINK_STEP_NONE, 2, "k,\"\n", "t\033[31m\"", "{\"a\": [1,\n 2]}");
 	event(p, T0 + 2 * DAY + 1, SINK_STEP_NONE, 0, "bad", "", "{\"a\": NaN}");
-	position(1, 10, 0, 0, 0);
+	position(p, 10, 0, 0, 0);
 	end(&o);
 }
 

@@ -70,6 +70,7 @@ void stored_copy(const char *tree, char root[STORED_PATH])
 	copy_from = from;
 	copy_to = root;
 	assert_int_equal(nftw(from, stored_copy_one, 16, FTW_PHYS), 0);
+	copy_from = copy_to = NULL;
 }
 
 void stored_write(const char *root, const char *path, const char *text)

@@ -116,8 +116,8 @@ static void test_many_cpus(void **state)
 	(void)state;
 	len = (size_t)sprintf(text, "cpu  1 2 3 4 5 6 7 8 9 10\n");
 	for (i = 0; i < 1024; i++)
-		len += (size_t)sprintf(text + len, "cpu%zu 1234567 0 7654321 1234567890 0 0 0 0 0 0\n",
-		                       i);
+		len += (size_t)sprintf(text + len,
+		                       "cpu%zu 1234567 0 7654321 1234567890 0 0 0 0 0 0\n", i);
 	sprintf(text + len, "intr 1 2 3\n");
 	stored_copy("v2", root);
 	stored_write(root, "proc/stat", text);
@@ -192,8 +192,8 @@ static void check_page(const char *page, const struct probe_metric *m, size_t n)
 
 	for (i = 0; i < n; i++) {
 		assert_int_equal(m[i].kind, SINK_GAUGE);
-		snprintf(row, sizeof(row), "\n| `%s` | %s | gauge | %s | %s |\n", m[i].name, m[i].unit,
-		         m[i].help, m[i].source);
+		snprintf(row, sizeof(row), "\n| `%s` | %s | gauge | %s | %s |\n", m[i].name,
+		         m[i].unit, m[i].help, m[i].source);
 		if (!strstr(page, row))
 			fail_msg("docs/metrics.md lacks this row:%s", row);
 	}

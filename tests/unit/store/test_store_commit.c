@@ -33,6 +33,7 @@ static const uint8_t ring[16] = {0xaa, 1, 2};
 static void push_position(struct store *s, uint32_t lane, uint64_t pos)
 {
 	struct sink_position p = {.lane = lane,
+				  .process = 7,
 				  .pos = pos,
 				  .rec = pos * 2,
 				  .stored = pos * 2 - 1,
@@ -57,6 +58,7 @@ static uint64_t resume_pos(struct store *s, uint32_t lane)
 	assert_int_equal(p.lane, lane);
 	assert_memory_equal(p.ring, ring, 16);
 	if (p.pos) {
+		assert_int_equal(p.process, 7);
 		assert_int_equal(p.rec, p.pos * 2);
 		assert_int_equal(p.stored, p.pos * 2 - 1);
 		assert_int_equal(p.overwritten, 1);

@@ -300,6 +300,37 @@ static void test_fold_waits_until_due(void **state)
 	storetest_close(s);
 }
 
+/* Slices: the first ones leave rows and say so; together they fold all. */
+static void test_fold_in_slices(void **state)
+{
+	struct store *s = storetest_open(*state);
+	uint32_t id = storetest_series(s, storetest_process(s, 1), "a", SINK_GAUGE);
+	struct err e = {0};
+	struct storetest_points got;
+	size_t i, n = 0, slices = 0;
+	int64_t left;
+
+	while (n < FOLD_BYTES / 8 + 1) {
+		for (i = 0; i < 10000; i++, n++)
+			storetest_push(s, id, (int64_t)(n * n), (int64_t)n, (double)rand());
+		storetest_commit(s);
+	}
+	left = storetest_sql(*state, "SELECT count(*) FROM tail");
+	while (store_fold(s, false, &e) == 1) {
+		int64_t now = storetest_sql(*state, "SELECT count(*) FROM tail");
+
+		assert_true(now > 0 && now < left);
+		left = now;
+		slices++;
+	}
+	assert_true(slices >= FOLD_BYTES / FOLD_SLICE - 1);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM tail"), 0);
+	storetest_close(s);
+	got = storetest_read_dir(*state, id);
+	assert_int_equal(got.n, n);
+	free(got.v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,6 +341,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_histograms, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failed_fold_keeps_the_tail, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fold_waits_until_due, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fold_in_slices, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,7 +137,8 @@ static const char version1[] =
 	" severity INTEGER NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL, attrs TEXT NOT NULL);"
 	"CREATE TABLE attr(process INTEGER NOT NULL, key TEXT NOT NULL, seq INTEGER NOT NULL,"
 	" value TEXT NOT NULL, PRIMARY KEY(process, key)) WITHOUT ROWID;"
-	"CREATE TABLE lane(ring BLOB NOT NULL, lane INTEGER NOT NULL, seq INTEGER NOT NULL,"
+	"CREATE TABLE lane(ring BLOB NOT NULL, lane INTEGER NOT NULL,"
+	" process INTEGER NOT NULL, seq INTEGER NOT NULL,"
 	" pos INTEGER NOT NULL, rec INTEGER NOT NULL, stored INTEGER NOT NULL,"
 	" overwritten INTEGER NOT NULL, broken INTEGER NOT NULL, dropped INTEGER NOT NULL,"
 	" PRIMARY KEY(ring, lane)) WITHOUT ROWID;"
@@ -154,7 +155,7 @@ static const char version1[] =
 	"INSERT INTO process VALUES(1, 1, x'000102030405060708090a0b0c0d0e0f', 10, 1, 5,"
 	" 'trainer', 'p', 0, 0, 1, 50, 0, 0, 0);"
 	"INSERT INTO series VALUES(1, 1, 1, 'loss', '', 'nat', '', 1, 'record');"
-	"INSERT INTO lane VALUES(x'000102030405060708090a0b0c0d0e0f', 2, 4, 64, 60, 59, 0, 1, 0);"
+	"INSERT INTO lane VALUES(x'000102030405060708090a0b0c0d0e0f', 2, 1, 4, 64, 60, 59, 0, 1, 0);"
 	"INSERT INTO chunk VALUES(1, 0, 1, 0, 2, 0, 4, 110, 1, 4, 100, 110, 3, 4, 0, 2, 3, 1, 2,"
 	" 0, 1, 1, 2);";
 
@@ -187,11 +188,11 @@ static void test_version_1(void **state)
 		0,    0,    0,    0,    0,    0,    0,    0x40, /* 1, 2 */
 	};
 	unsigned char tail[] = {
-		1,    0,    0,    0,    0,    0,    0,    0,    56, 0, 0,  0,  3,  0,
+		1,    0,    0,    0,    0,    0,    0,    0,    57, 0, 0,  0,  3,  0,
 		0,    0,    0xf0, 0x01, 0x0a, /* base time 120, base step 5 */
-		1, /* one position: ring, lane 2, ... */
+		1, /* one position: ring, lane 2, process 1, ... */
 		0,    1,    2,    3,    4,    5,    6,    7,    8,  9, 10, 11, 12, 13,
-		14,   15,   2,    0x80, 0x01, 0x7f, 0x7e, 0,    1,  0, 1,  1,  3, /* one block:
+		14,   15,   2,    1,    0x80, 0x01, 0x7f, 0x7e, 0,  1, 0, 1,  1,  3, /* one block:
 										     series 1, 3
 										     points */
 		0x5e, /* time by differences, no step, thread stride 0; one value */
@@ -231,6 +232,7 @@ static void test_version_1(void **state)
 	free(got.v);
 	s = storetest_open(*state); /* and a writer goes on with it */
 	assert_int_equal(store_sink(s)->ops->resume(store_sink(s), ring, 2, &pos), 0);
+	assert_int_equal(pos.process, 1);
 	assert_int_equal(pos.pos, 128);
 	assert_int_equal(pos.rec, 127);
 	assert_int_equal(pos.stored, 126);

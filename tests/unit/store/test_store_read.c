@@ -322,7 +322,7 @@ static void push_host(const char *dir, const char *host, int more)
 				      .text = "t",
 				      .attrs = "{}"};
 	struct sink_position pos = {
-		.ring = {1}, .stored = 10, .overwritten = 1, .broken = 2, .dropped = 3};
+		.ring = {1}, .process = 1, .stored = 10, .overwritten = 1, .broken = 2, .dropped = 3};
 	struct store *s = NULL;
 	struct err e = {0};
 	struct sink *k;
@@ -385,7 +385,7 @@ static void test_lists_see_the_tail(void **state)
 {
 	struct store *s = storetest_open(*state);
 	uint32_t p = storetest_process(s, 9), id = storetest_series(s, p, "loss", SINK_GAUGE);
-	const struct sink_position pos = {.ring = {9}, .stored = 8};
+	const struct sink_position pos = {.ring = {9}, .process = p, .stored = 8};
 	struct lists l = {""};
 	struct store_reader *r;
 	struct err e = {0};
