@@ -156,7 +156,7 @@ static void wrap_child(void *arg)
 
 static void test_wrap(void **state)
 {
-	static const int sent[] = {100, 8000, 16384, 16385, 20000, 50000, 123457};
+	static const int sent[] = {100, 8000, 16384, 16385, 20000, 50000, 123457}; /* 8,192 slots */
 	const struct reader_lane *l;
 	int first, last;
 	struct rig rig;
@@ -179,7 +179,7 @@ static void test_wrap(void **state)
 		if (sent[i] >= (int)l->slots)
 			assert_true(tape_records(&t.a[0]) >= l->slots / 8 * 7 - 2);
 		else
-			assert_int_equal(l->overwritten, l->slots < (uint64_t)sent[i] + 2);
+			assert_int_equal(l->overwritten, 0);
 		assert_int_equal(sh->stats.accepted, sent[i]);
 		assert_int_equal(sh->stats.dropped, 0);
 		assert_int_equal(t.a[0].reader.lanes[0].records, sent[i]);
