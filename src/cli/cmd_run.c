@@ -27,6 +27,7 @@
 #define RUN_STATUS_NO_FORK 71
 #define RUN_COMMAND_MAX (4u << 20) /* more than the kernel takes */
 #define RUN_FINISH_NS 3000000000LL /* how long a person waits for the summary */
+#define RUN_SCRIPT_NS 500000000LL  /* and a script, so that `lapse report` finds all */
 #define RUN_FINISH_STEP_MS 20
 
 static struct run_options {
@@ -231,7 +232,7 @@ static void run_begin(struct launch *l, struct run_start *r, struct err *e)
 /* Wait for the agent to finish the run; false: it has not. */
 static bool run_wait_finished(struct launch *l)
 {
-	int64_t until = clock_ns(CLOCK_MONOTONIC) + RUN_FINISH_NS;
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + (l->terminal ? RUN_FINISH_NS : RUN_SCRIPT_NS);
 	struct pollfd p = {.fd = l->signal.fd, .events = POLLIN};
 
 	while (!launch_files_is_finished(&l->files)) {
@@ -246,6 +247,22 @@ static bool run_wait_finished(struct launch *l)
 	return true;
 }
 
+/* The agent stores the end; people get the summary, scripts a run that is there. */
+static void run_finish(struct launch *l, const struct run_start *r)
+{
+	/* The key that ended the command does not mean the summary. */
+	launch_signal_take(&l->signal);
+	l->signal.wanted = false;
+	if (run_wait_finished(l) && l->terminal)
+		report_summary(r->dir, stderr);
+	else if (launch_files_is_finished(&l->files))
+		return;
+	else if (l->agent.off || launch_agent_check(&l->agent) < 0)
+		run_say(l, "no agent took the records: `lapse recover` stores them");
+	else
+		run_say(l, "the run is still being finished: lapse show %s", r->id);
+}
+
 static void run_end(struct launch *l, const struct run_start *r)
 {
 	struct run_outcome *o = xcalloc(1, sizeof(*o));
@@ -256,17 +273,8 @@ static void run_end(struct launch *l, const struct run_start *r)
 	if (l->recorded && launch_files_end(&l->files, o, &e) < 0)
 		run_say(l, "how the command ended is not recorded: %s", e.text);
 	free(o);
-	if (l->recorded && l->terminal) {
-		/* The key that ended the command does not mean the summary. */
-		launch_signal_take(&l->signal);
-		l->signal.wanted = false;
-		if (run_wait_finished(l))
-			report_summary(r->dir, stderr);
-		else if (l->agent.off || launch_agent_check(&l->agent) < 0)
-			run_say(l, "no agent took the records: `lapse recover` stores them");
-		else
-			run_say(l, "the run is still being finished: lapse show %s", r->id);
-	}
+	if (l->recorded)
+		run_finish(l, r);
 }
 
 static void run_say_exec_error(const struct launch *l, const char *program)

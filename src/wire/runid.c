@@ -5,8 +5,8 @@
 
 void runid_make(char out[RUNID_LEN + 1], int64_t utc_ns, const uint8_t random[3])
 {
-	/* Base 32 without letters that look like digits. */
-	static const char letters[] = "0123456789abcdefghjkmnpqrstvwxyz";
+	/* Base 32 of RFC 4648, in small letters. */
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
 	uint32_t bits = (uint32_t)random[0] << 16 | (uint32_t)random[1] << 8 | random[2];
 	int64_t s = utc_ns / 1000000000, days = s / 86400, rest = s % 86400;
 	int64_t z, era, doe, yoe, doy, mp, year, month, day;
