@@ -10,6 +10,7 @@
  */
 #include "model.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -394,6 +395,7 @@ void model_backward(struct model *m, size_t k, const uint8_t *in, const uint8_t 
 			    m->w + m->tensor[MODEL_NORMF].at, rows, c);
 	for (size_t l = m->config.layers; l-- > 0;)
 		model_block_backward(m, l, s, n);
+	assert(t > 0);
 	for (size_t r = 0; r < rows; r++) {
 		real *character = dembed + in[r] * c, *position = dplace + r % t * c;
 		const real *row = s->dx + r * c;

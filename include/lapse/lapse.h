@@ -127,6 +127,21 @@ LAPSE_API int lapse_is_open(void);
  * or there was none. Static storage, changed by lapse_open() only. */
 LAPSE_API const char *lapse_error(void);
 
+/* Id of the run that this process records into; "" before lapse_open(). Static
+ * storage. */
+LAPSE_API const char *lapse_run_id(void);
+
+/* Path of the process's evidence file into out (cap bytes). Nobody makes the
+ * file; text that something writes there (a crash handler, Python's
+ * faulthandler) becomes an event of kind "fatal" once the process is dead, at
+ * most 64 KiB of it. 0; -ENOTCONN while nothing is open; -ENAMETOOLONG. */
+LAPSE_API int lapse_evidence_path(char *out, size_t cap);
+
+/* Say with which status the process ends, right before _exit(); exit() and
+ * return from main() say so by themselves (with the GNU C library). Outside
+ * `lapse run` it is the run's exit status. */
+LAPSE_API void lapse_exit_status(int status);
+
 /* Version of the library, "MAJOR.MINOR.PATCH". Static storage. */
 LAPSE_API const char *lapse_version(void);
 
@@ -265,7 +280,8 @@ LAPSE_API void lapse_event(enum lapse_severity severity, const char *kind, const
                            const char *attrs);
 
 /* Say something about this process that is text: lapse_attr("optimizer",
- * "adamw"). The last value of a key wins. Hot. */
+ * "adamw"). The last value of a key wins. Keys run.name, run.project, run.tags
+ * (comma-separated), run.notes and run.command also change the run's own. Hot. */
 LAPSE_API void lapse_attr(const char *key, const char *value);
 
 /* Say which rank this process is; may come late and may be repeated, the last

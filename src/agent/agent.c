@@ -6,7 +6,8 @@
 #include "agent/agent.h"
 
 #include "agent/live.h"
-#include "base/file.h"
+#include "agent/runfile.h"
+#include "agent/sweep.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "ring/guard.h"
@@ -88,39 +89,58 @@ static bool agent_is_id(const char *id)
 	return n > 0 && id[n] == '\0' && id[0] != '.' && n <= RUN_ID_MAX;
 }
 
-/* Read runs/NAME; true and *r if it is sound. */
-static bool agent_read_run(struct agent *a, const char *name, struct run_start *r)
+/* Told once; not looked at again. */
+static void agent_refuse(struct agent *a, const char *folder, const char *name, const char *why)
+{
+	if (a->refused.len >= AGENT_REFUSED_MAX)
+		map_done(&a->refused);
+	map_put(&a->refused, name, strlen(name), 1);
+	agent_totals.refused++;
+	log_warn("%s/%s is left alone: %s", folder, name, why);
+}
+
+/* Read runs/NAME of the run `id`. 0 and *r; -ENOENT: it has just gone. */
+static int agent_read_run(struct agent *a, const char *name, const char *id, struct run_start *r,
+                          char why[128])
 {
 	struct buf text;
-	char why[128];
-	bool good;
+	int err;
 
 	buf_init(&text, RUN_FILE_MAX);
-	good = file_read(a->runs, name, &text) == 0 &&
-	       run_start_parse(buf_str(&text), text.len, r, why) == 0 && agent_is_id(r->id) &&
-	       strncmp(name, r->id, strlen(r->id)) == 0;
+	err = runfile_read(a->runs, name, &text);
+	if (err)
+		snprintf(why, 128, "%s", err == -EPERM ? "not a regular file of ours" : strerror(-err));
+	else
+		err = run_start_parse(buf_str(&text), text.len, r, why);
 	buf_done(&text);
-	return good;
+	if (!err && (!agent_is_id(r->id) || strcmp(r->id, id) != 0)) {
+		snprintf(why, 128, "its run has another or no sound id");
+		err = -EBADMSG;
+	}
+	return err;
 }
 
 static void agent_take_run(struct agent *a, const char *name)
 {
-	char id[RUN_ID_MAX + 1];
+	char id[RUN_ID_MAX + 1], why[128];
 	struct run_start *r;
 	struct live *l;
+	uint64_t one;
+	int err;
 
 	snprintf(id, sizeof(id), "%.*s", (int)(strlen(name) - strlen(".run")), name);
 	l = agent_find(a, id);
-	if (l && l->start.child_pid)
+	if ((l && l->start.child_pid) || map_get(&a->refused, name, strlen(name), &one))
 		return;
 	r = xcalloc(1, sizeof(*r));
-	if (agent_read_run(a, name, r)) {
-		/* The launcher writes it again once the command has a pid. */
-		if (!l)
-			agent_add(a, r, true);
-		else if (r->child_pid)
-			live_set_child(l, r->child_pid, r->child_start);
-	}
+	err = agent_read_run(a, name, id, r, why);
+	/* The launcher writes it again once the command has a pid. */
+	if (!err && !l)
+		agent_add(a, r, true);
+	else if (!err && r->child_pid)
+		live_set_child(l, r->child_pid, r->child_start);
+	else if (err && err != -ENOENT)
+		agent_refuse(a, "runs", name, why);
 	free(r);
 }
 
@@ -169,15 +189,6 @@ static struct live *agent_add_own(struct agent *a, const struct wire_ring *ring)
 	return l;
 }
 
-static void agent_refuse(struct agent *a, const char *name, const char *why)
-{
-	if (a->refused.len >= AGENT_REFUSED_MAX)
-		map_done(&a->refused);
-	map_put(&a->refused, name, strlen(name), 1);
-	agent_totals.refused++;
-	log_warn("rings/%s is left alone: %s", name, why);
-}
-
 static bool agent_is_attached(struct agent *a, const char *name)
 {
 	uint64_t one;
@@ -205,7 +216,7 @@ static void agent_take_ring(struct agent *a, const char *name)
 	if (err == -ENOENT)
 		return;
 	if (err) {
-		agent_refuse(a, name, why);
+		agent_refuse(a, "rings", name, why);
 		return;
 	}
 	l = agent_find(a, r.ring.run);
@@ -214,7 +225,7 @@ static void agent_take_ring(struct agent *a, const char *name)
 	reader_done(&r);
 	err = l ? live_attach(l, a->rings, name, why) : -EINVAL;
 	if (err && err != -EAGAIN && err != -EEXIST)
-		agent_refuse(a, name, why);
+		agent_refuse(a, "rings", name, why);
 }
 
 static void agent_scan(struct agent *a, int fd, const char *suffix,
@@ -426,6 +437,7 @@ static int agent_open(struct agent *a, struct err *e)
 		return err_errno(e, -errno, "rings/ and runs/ in the rendezvous folder");
 	agent_open_bell(a);
 	agent_scan(a, a->runs, ".outcome", agent_take_outcome);
+	sweep_rings(a->rings);
 	a->clock = clock_kind();
 	clock_anchor(a->clock, &a->first);
 	return probe_host_init(&a->host, "");

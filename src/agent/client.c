@@ -5,9 +5,13 @@
 #include "base/utf8.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define CLIENT_EVIDENCE_MAX 65536 /* bytes read of an evidence file */
 
 /* All rings of one image of one process share it, whoever drains them. */
 static void client_uid(struct client *c)
@@ -475,12 +479,47 @@ unsigned client_open_spans(struct client *c, char *name, size_t cap)
 	return n;
 }
 
-int client_end(struct client *c, int64_t end_ns)
+void client_evidence_name(const struct client *c, char *out, size_t cap)
+{
+	const char *ctl = c->reader.ring.ctl, *dot = strrchr(ctl, '.');
+
+	snprintf(out, cap, "%s", "");
+	if (dot && !strchr(ctl, '/'))
+		snprintf(out, cap, "%.*s.fault", (int)(dot - ctl), ctl);
+}
+
+/* What a fault handler of the process has written. */
+static int client_evidence(struct client *c, int rings, int64_t end_ns)
+{
+	char name[256], *text = xcalloc(CLIENT_EVIDENCE_MAX + 1, 1), *p;
+	ssize_t n = 0;
+	int fd, err = 0;
+
+	client_evidence_name(c, name, sizeof(name));
+	fd = name[0] ? openat(rings, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+	if (fd >= 0) {
+		n = read(fd, text, CLIENT_EVIDENCE_MAX);
+		close(fd);
+	}
+	if (n > 0) {
+		/* A report has lines: only what is not text is cleaned. */
+		for (p = text; p < text + n; p++)
+			if (*p == '\0')
+				*p = '?';
+		err = client_event(c, end_ns, SINK_STEP_NONE, 3, "fatal", text, "");
+	}
+	free(text);
+	return err;
+}
+
+int client_end(struct client *c, int rings, int64_t end_ns)
 {
 	char *attrs;
 	char text[128];
-	int err = 0;
+	int err = client_evidence(c, rings, end_ns);
 
+	if (err)
+		return err;
 	c->ended = true;
 	/* Its last drops may have come after its last record. */
 	c->pending = true;

@@ -11,6 +11,7 @@
 #include "agent/timeline.h"
 #include "base/map.h"
 #include "ring/reader.h"
+#include "wire/run.h"
 #include "wire/sink.h"
 
 #include <stdbool.h>
@@ -58,6 +59,8 @@ struct client {
 	bool pending;          /* something was pushed since the last commit */
 	uint64_t progress_ticks; /* agent's ticks when its records last moved */
 	struct sink *sink;     /* of the run; not owned */
+	struct run_start *run; /* attributes run.name and so on change it; not owned */
+	bool run_changed;      /* they did, and it is not stored yet */
 	/* Batch under construction. */
 	struct sink_sample batch[CLIENT_BATCH];
 	size_t n_batch;
@@ -89,9 +92,13 @@ double client_fullness(struct client *c, uint64_t *ret_waiting);
 /* Take an anchor of this machine's clocks (agent's own), and the client's. */
 void client_anchor(struct client *c, const struct wire_anchor *now);
 
-/* The process is dead: say so to the sink, with what it was doing if it did not
- * close its ring. Call when all lanes are empty. end_ns: UTC. */
-int client_end(struct client *c, int64_t end_ns);
+/* The process is dead: say so to the sink, with its evidence file, if there is
+ * one in `rings`, and what it was doing if it did not close its ring. Call when
+ * all lanes are empty. end_ns: UTC. */
+int client_end(struct client *c, int rings, int64_t end_ns);
+
+/* Name of the evidence file in rings/; "" if there can be none. */
+void client_evidence_name(const struct client *c, char *out, size_t cap);
 
 /* Open spans of all lanes: longest open span's name ("" none), and how many. */
 unsigned client_open_spans(struct client *c, char *name, size_t cap);

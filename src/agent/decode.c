@@ -164,6 +164,29 @@ static int decode_event(struct client *c, struct client_lane *l, const struct wi
 	return err;
 }
 
+/* Attributes that say something of the whole run, whichever process says it. */
+static void decode_run_attr(struct client *c, const char *key, const char *value)
+{
+	struct run_start *r = c->run;
+	const struct {
+		const char *key;
+		char *to;
+		size_t cap;
+	} rows[] = {{"run.name", r->name, sizeof(r->name)},
+	            {"run.project", r->project, sizeof(r->project)},
+	            {"run.tags", r->tags, sizeof(r->tags)},
+	            {"run.notes", r->notes, sizeof(r->notes)},
+	            {"run.command", r->command, sizeof(r->command)}};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		if (strcmp(key, rows[i].key) != 0 || strcmp(value, rows[i].to) == 0)
+			continue;
+		snprintf(rows[i].to, rows[i].cap, "%s", value);
+		c->run_changed = true;
+	}
+}
+
 static int decode_attr(struct client *c, struct client_lane *l, const struct wire_rec *r)
 {
 	const char *s[3];
@@ -173,6 +196,8 @@ static int decode_attr(struct client *c, struct client_lane *l, const struct wir
 	(void)l;
 	utf8_clean(all, strlen(all));
 	c->pending = true;
+	if (c->run && strncmp(s[0], "run.", 4) == 0)
+		decode_run_attr(c, s[0], s[1]);
 	err = c->sink->ops->attr(c->sink, c->process, s[0], s[1]);
 	free(all);
 	return err;

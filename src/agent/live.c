@@ -117,6 +117,7 @@ int live_attach(struct live *l, int dirfd, const char *name, char why[128])
 	err = client_open(&c, dirfd, name, &epoch, l->sink, why);
 	if (err)
 		return err;
+	c->run = &l->start;
 	l->clients = xgrow(l->clients, l->n_clients, &l->cap_clients, sizeof(*l->clients));
 	l->clients[l->n_clients++] = c;
 	agent_totals.rings++;
@@ -141,7 +142,7 @@ static int live_collect(struct live *l, bool *ret_more)
 			log_error("run %s: ring %s was cut short underneath: what it still held "
 			          "is lost",
 			          l->start.id, l->clients[i]->reader.name);
-			client_end(l->clients[i], live_utc(l, clock_ns(CLOCK_BOOTTIME)));
+			client_end(l->clients[i], -1, live_utc(l, clock_ns(CLOCK_BOOTTIME)));
 			continue;
 		}
 		err = one;
@@ -184,8 +185,13 @@ static void live_on_failure(struct live *l, int err, int64_t now_ns)
 static void live_on_success(struct live *l)
 {
 	char text[160];
+	struct err e = {0};
+	size_t i;
 
 	agent_totals.commits++;
+	for (i = 0; i < l->n_clients; i++)
+		if (l->clients[i]->run_changed)
+			l->clients[i]->run_changed = l->store->start(l->handle, &l->start, &e) < 0;
 	if (!l->failing)
 		return;
 	l->failing = false;
@@ -405,7 +411,7 @@ static void live_check_clients(struct live *l, int rings, const struct wire_anch
 			;
 		client_fullness(c, &waiting);
 		if (waiting == 0 && l->handle && !l->failing &&
-		    client_end(c, live_utc(l, now->boot_ns)) == 0)
+		    client_end(c, rings, live_utc(l, now->boot_ns)) == 0)
 			l->pending = true;
 	}
 }

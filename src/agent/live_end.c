@@ -6,7 +6,7 @@
  */
 #include "agent/live.h"
 
-#include "base/file.h"
+#include "agent/runfile.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "wire/clock.h"
@@ -34,7 +34,7 @@ static void end_read_outcome(struct live *l, int runs)
 
 	end_name(l, ".outcome", name);
 	buf_init(&text, RUN_FILE_MAX);
-	if (file_read(runs, name, &text) < 0) {
+	if (runfile_read(runs, name, &text) < 0) {
 		buf_done(&text);
 		return;
 	}
@@ -69,19 +69,23 @@ static bool end_is_orphan(const struct live *l, int runs)
 	return true;
 }
 
-/* The outcome that the rings tell: closed by all means a normal exit, whose
- * status nobody saw. */
+/* The outcome that the control page of the run's first process tells: what it
+ * says of its exit, or that it closed its ring. */
 static void end_guess_outcome(struct live *l)
 {
 	struct run_outcome *o = xcalloc(1, sizeof(*o));
-	bool closed = l->n_clients > 0;
+	const struct wire_ctl *ctl = NULL;
 	size_t i;
 
-	for (i = 0; i < l->n_clients; i++)
-		closed = closed && l->clients[i]->reader.ctl &&
-		         l->clients[i]->reader.ctl->state == WIRE_STATE_CLOSED;
-	o->kind = closed && !l->has_file ? RUN_EXITED : RUN_LOST;
+	for (i = 0; i < l->n_clients && !ctl; i++)
+		if (l->clients[i]->reader.ring.pid == (uint32_t)l->start.child_pid)
+			ctl = l->clients[i]->reader.ctl;
+	o->kind = RUN_LOST;
 	o->code = -1;
+	if (ctl && !l->has_file && (ctl->has_exit || ctl->state == WIRE_STATE_CLOSED)) {
+		o->kind = RUN_EXITED;
+		o->code = ctl->has_exit ? ctl->exit_status & 0xff : -1;
+	}
 	o->end_ns = live_utc(l, clock_ns(CLOCK_BOOTTIME));
 	snprintf(o->id, sizeof(o->id), "%s", l->start.id);
 	l->outcome = o;
@@ -134,6 +138,9 @@ static void end_retire(struct live *l, int rings, int runs)
 		unlinkat(rings, l->clients[i]->reader.name, 0);
 		if (l->clients[i]->reader.ring.ctl[0])
 			unlinkat(rings, l->clients[i]->reader.ring.ctl, 0);
+		client_evidence_name(l->clients[i], name, sizeof(name));
+		if (name[0])
+			unlinkat(rings, name, 0);
 	}
 	if (l->has_file) {
 		/* An outcome alone is only litter; a run file alone would be a

@@ -106,6 +106,11 @@ struct wire_ctl *rec_ctl(void);
  * rec.error. forked: in a child. */
 int rec_open_ring(bool forked);
 
+/* page.c: find or make the control page NAME under `rings`, map it into
+ * rec.page and lock it. The descriptor stays open: it carries the lock that
+ * tells the agent that we live. 0 or -errno. */
+int rec_page_open(int rings, const char *name, uint64_t start_time, uint64_t aux);
+
 /* Write an anchor to the set's control page. */
 void rec_anchor(struct rec_set *set);
 
@@ -123,6 +128,9 @@ void rec_registry_count(uint64_t *ret_defined, uint64_t *ret_refused);
 
 /* lane.c: give the calling thread's lane back; then nobody owns it. */
 void rec_thread_end(void *writer);
+
+/* exit.c: close at exit, and keep the status. 0 or -1. */
+int rec_at_exit(void);
 
 /* A rank from lapse_set_rank() or the environment. */
 void rec_rank_from_environment(struct wire_ctl *ctl);

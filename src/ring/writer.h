@@ -83,7 +83,7 @@ static inline void ring_commit(struct ring_writer *w, uint32_t n, uint32_t recor
 	uint64_t head = w->head + n;
 
 	w->head = head;
-	w->records += records;
+	__atomic_store_n(&w->records, w->records + records, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->lane->head, head, __ATOMIC_RELEASE);
 	atomic_signal_fence(memory_order_seq_cst);
 	w->limit = hold;

@@ -79,7 +79,9 @@ struct wire_ctl {
 	int32_t local_rank;
 	int32_t world_size;
 	uint32_t state; /* enum wire_state */
-	uint64_t reserved2[3];
+	int32_t exit_status;   /* when has_exit is 1 */
+	uint32_t has_exit;
+	uint64_t reserved2[2];
 
 	/* 192: owner: the agent */
 	uint64_t keep_until; /* ticks: until then a full lane drops (KEEP) */

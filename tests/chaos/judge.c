@@ -10,7 +10,7 @@
 #include <string.h>
 
 static void judge_process(struct json *j, const struct calls_process *page,
-                          const struct oracle_process *p)
+			  const struct oracle_process *p)
 {
 	uint64_t worst = 0;
 	int i;

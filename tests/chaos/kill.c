@@ -88,8 +88,8 @@ static void kill_one_ended(void)
 	} else {
 		failed++;
 		if (WIFSIGNALED(status))
-			fprintf(stderr, "FAILED: seed %" PRIu64 ": a round died of signal %d\n", seed,
-			        WTERMSIG(status));
+			fprintf(stderr, "FAILED: seed %" PRIu64 ": a round died of signal %d\n",
+				seed, WTERMSIG(status));
 	}
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\r%u of %u rounds, %u failed ", passed + failed, rounds, failed);
@@ -148,7 +148,8 @@ int main(int argc, char **argv)
 	}
 	self[n] = '\0';
 	snprintf(stress, sizeof(stress), "%s/stress", dirname(self));
-	totals = mmap(NULL, sizeof(*totals), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	totals = mmap(NULL, sizeof(*totals), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (totals == MAP_FAILED)
 		return 2;
 	signal(SIGPIPE, SIG_IGN);

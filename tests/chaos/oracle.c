@@ -86,7 +86,7 @@ static int oracle_on_process(void *arg, const struct store_process *p)
 			break;
 	if (i == r->o->n) {
 		buf_printf(&r->o->problems, "process %" PRId64 " is stored and never recorded\n",
-		           p->pid);
+			   p->pid);
 		return 0;
 	}
 	to = &r->o->process[i];
@@ -107,9 +107,11 @@ static int oracle_on_process(void *arg, const struct store_process *p)
 
 static bool oracle_class(const struct store_series *s, struct oracle_series *ret)
 {
-	static const char *const names[CLASSES] = {[CLASS_SEQ] = "seq", [CLASS_F0] = "f0",
-	                                           [CLASS_F1] = "f1",   [CLASS_F2] = "f2",
-	                                           [CLASS_STEP] = "step"};
+	static const char *const names[CLASSES] = {[CLASS_SEQ] = "seq",
+						   [CLASS_F0] = "f0",
+						   [CLASS_F1] = "f1",
+						   [CLASS_F2] = "f2",
+						   [CLASS_STEP] = "step"};
 	int i;
 
 	ret->slot = 0;
@@ -140,7 +142,8 @@ static int oracle_on_series(void *arg, const struct store_series *s)
 	if (i == r->n_ids)
 		return 0;
 	if (!oracle_class(s, to)) {
-		buf_printf(&r->o->problems, "series %s{%s} was never defined\n", s->name, s->labels);
+		buf_printf(&r->o->problems, "series %s{%s} was never defined\n", s->name,
+			   s->labels);
 		return 0;
 	}
 	to->host = s->host;
@@ -162,17 +165,19 @@ static char oracle_kind(const struct calls *c, unsigned slot, uint64_t i)
 static void oracle_number(struct oracle_walk *w, uint64_t i)
 {
 	static const char of_class[CLASSES] = {
-	        [CLASS_SEQ] = CALLS_SET,  [CLASS_F0] = CALLS_FRAME, [CLASS_F1] = CALLS_FRAME,
-	        [CLASS_F2] = CALLS_FRAME, [CLASS_AT] = CALLS_SPAN,  [CLASS_STEP] = CALLS_STEP};
+		[CLASS_SEQ] = CALLS_SET,  [CLASS_F0] = CALLS_FRAME, [CLASS_F1] = CALLS_FRAME,
+		[CLASS_F2] = CALLS_FRAME, [CLASS_AT] = CALLS_SPAN,  [CLASS_STEP] = CALLS_STEP};
 
 	if (w->n > 0 && i <= w->last && !w->wrong[0])
-		snprintf(w->wrong, sizeof(w->wrong), "%" PRIu64 " comes after %" PRIu64, i, w->last);
+		snprintf(w->wrong, sizeof(w->wrong), "%" PRIu64 " comes after %" PRIu64, i,
+			 w->last);
 	if (i > w->returned && !w->wrong[0])
 		snprintf(w->wrong, sizeof(w->wrong),
-		         "%" PRIu64 " is stored, and only %" PRIu64 " calls had returned", i,
-		         w->returned);
+			 "%" PRIu64 " is stored, and only %" PRIu64 " calls had returned", i,
+			 w->returned);
 	if (oracle_kind(w->calls, w->series->slot, i) != of_class[w->series->class] && !w->wrong[0])
-		snprintf(w->wrong, sizeof(w->wrong), "%" PRIu64 " belongs to another kind of call", i);
+		snprintf(w->wrong, sizeof(w->wrong), "%" PRIu64 " belongs to another kind of call",
+			 i);
 	w->in_flight += i == w->returned;
 	w->last = i;
 }
@@ -206,7 +211,7 @@ static uint64_t oracle_expected(const struct calls *c, unsigned slot, uint64_t r
 }
 
 static void oracle_read_series(struct oracle_reading *r, const struct oracle_series *s,
-                               struct oracle_walk *w)
+			       struct oracle_walk *w)
 {
 	static const char *const names[CLASSES] = {"seq", "f0", "f1", "f2", "at", "hot", "step"};
 	const struct calls_process *p = &r->calls->process[s->process];
@@ -223,10 +228,10 @@ static void oracle_read_series(struct oracle_reading *r, const struct oracle_ser
 	expected = oracle_expected(r->calls, s->slot, w->returned, CALLS_HOT);
 	if (s->class == CLASS_HOT && w->n > expected + 1 && !w->wrong[0])
 		snprintf(w->wrong, sizeof(w->wrong), "%" PRIu64 " spans of %" PRIu64 " calls", w->n,
-		         expected);
+			 expected);
 	if (w->wrong[0])
 		buf_printf(&r->o->problems, "process %" PRIu64 " slot %u series %s: %s\n", p->pid,
-		           s->slot, names[s->class], w->wrong);
+			   s->slot, names[s->class], w->wrong);
 }
 
 /* All series; the three of a frame must hold the same. */
@@ -257,12 +262,12 @@ static void oracle_points(struct oracle_reading *r)
 		for (t = 0; t < CALLS_SLOTS; t++)
 			for (k = 1; k < 3; k++)
 				if (memcmp(&frames[p][t][0], &frames[p][t][k],
-				           sizeof(frames[p][t][0])) != 0)
+					   sizeof(frames[p][t][0])) != 0)
 					buf_printf(&r->o->problems,
-					           "process %" PRIu64 " slot %u: frames are not "
-					           "whole: %" PRIu64 " values and %" PRIu64 "\n",
-					           r->calls->process[p].pid, t, frames[p][t][0].n,
-					           frames[p][t][k].n);
+						   "process %" PRIu64 " slot %u: frames are not "
+						   "whole: %" PRIu64 " values and %" PRIu64 "\n",
+						   r->calls->process[p].pid, t, frames[p][t][0].n,
+						   frames[p][t][k].n);
 }
 
 /* ---- the counts ------------------------------------------------------------------- */
@@ -275,39 +280,43 @@ static void oracle_counts(struct oracle *o, const struct calls *c, unsigned i)
 	uint64_t open = page->state == CALLS_CLOSED ? 0 : p->slots, gone, lost;
 
 	if (!p->found && p->returned > 0)
-		buf_printf(&o->problems, "process %" PRIu64 ": not stored; %" PRIu64
-		                         " calls had returned\n",
-		           page->pid, p->returned);
+		buf_printf(&o->problems,
+			   "process %" PRIu64 ": not stored; %" PRIu64 " calls had returned\n",
+			   page->pid, p->returned);
 	if (!p->found)
 		return;
 	if (p->broken)
 		buf_printf(&o->problems, "process %" PRIu64 ": %" PRIu64 " records are broken\n",
-		           page->pid, p->broken);
+			   page->pid, p->broken);
 	if (p->stored != p->points)
-		buf_printf(&o->problems, "process %" PRIu64 ": %" PRIu64 " records count as stored "
-		                         "and %" PRIu64 " are there\n",
-		           page->pid, p->stored, p->points);
+		buf_printf(&o->problems,
+			   "process %" PRIu64 ": %" PRIu64 " records count as stored "
+			   "and %" PRIu64 " are there\n",
+			   page->pid, p->stored, p->points);
 	if (known < p->returned + p->in_flight || known > p->returned + open)
 		buf_printf(&o->problems,
-		           "process %" PRIu64 ": %" PRIu64 " calls returned, in %" PRIu64 " threads; "
-		           "stored %" PRIu64 " + dropped %" PRIu64 " + overwritten %" PRIu64
-		           " + broken %" PRIu64 " = %" PRIu64 "\n",
-		           page->pid, p->returned, p->slots, p->stored, p->dropped, p->overwritten,
-		           p->broken, known);
+			   "process %" PRIu64 ": %" PRIu64 " calls returned, in %" PRIu64
+			   " threads; "
+			   "stored %" PRIu64 " + dropped %" PRIu64 " + overwritten %" PRIu64
+			   " + broken %" PRIu64 " = %" PRIu64 "\n",
+			   page->pid, p->returned, p->slots, p->stored, p->dropped, p->overwritten,
+			   p->broken, known);
 	/* What the sequences lack against what the counts admit. */
 	gone = p->dropped + p->overwritten;
 	lost = p->returned + p->in_flight - p->points;
 	if (p->returned + p->in_flight < p->points)
 		lost = 0;
 	if (gone < lost || gone > lost + open)
-		buf_printf(&o->problems, "process %" PRIu64 ": the sequences lack %" PRIu64
-		                         ", the counts say %" PRIu64 "\n",
-		           page->pid, lost, gone);
+		buf_printf(&o->problems,
+			   "process %" PRIu64 ": the sequences lack %" PRIu64
+			   ", the counts say %" PRIu64 "\n",
+			   page->pid, lost, gone);
 }
 
 static int oracle_on_event(void *arg, const struct store_event *e)
 {
-	static const char *const bad[] = {"lane-damaged", "registry-damaged", "definition-conflict"};
+	static const char *const bad[] = {"lane-damaged", "registry-damaged",
+					  "definition-conflict"};
 	struct oracle *o = arg;
 	size_t i;
 

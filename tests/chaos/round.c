@@ -20,16 +20,17 @@
 
 #define ROUND_PATH 256
 #define ROUND_MS 1000000ll
-#define ROUND_BEGIN_MS 5000   /* for the program to begin */
+#define ROUND_BEGIN_MS 5000 /* for the program to begin */
 #define ROUND_FINISH_MS 12000 /* for agents to finish a run */
-#define ROUND_ORPHAN_MS 300   /* for a started agent to take its lock */
+#define ROUND_ORPHAN_MS 300 /* for a started agent to take its lock */
 
 struct round {
 	const struct round_plan *plan;
 	const char *lapse, *stress;
 	char meet[ROUND_PATH], dir[ROUND_PATH], page[ROUND_PATH], out[ROUND_PATH];
-	pid_t launcher, trainer;
+	pid_t launcher, trainer, killed_agent;
 	bool launcher_reaped, trainer_killed;
+	unsigned recoveries;
 	struct calls calls;
 	struct buf *problems;
 };
@@ -58,10 +59,12 @@ void round_draw(uint64_t seed, unsigned number, struct round_plan *ret)
 
 	round_random(&s);
 	*ret = (struct round_plan){.victim = (enum round_victim)(number % VICTIMS)};
-	ret->early = round_below(&s, 12) == 0;
+	ret->early = round_below(&s, 8) == 0;
 	ret->end_by_kill = round_below(&s, 2);
 	ret->end_agent = round_below(&s, 2);
 	ret->zombies = round_below(&s, 4) == 0;
+	ret->finisher_ms = round_below(&s, 3) ? 0 : 1 + round_below(&s, 60);
+	ret->recover_ms = round_below(&s, 2) ? 0 : 1 + round_below(&s, 25);
 	ret->handler = round_below(&s, 3) == 0;
 	ret->leave = round_below(&s, 4) == 0;
 	ret->delay_ms = ret->early ? round_below(&s, 60) : 20 + round_below(&s, 680);
@@ -75,21 +78,25 @@ void round_draw(uint64_t seed, unsigned number, struct round_plan *ret)
 	if (ret->rate == 0 && ret->delay_ms > 250)
 		ret->delay_ms /= 3;
 	snprintf(ret->kinds, sizeof(ret->kinds), "%s",
-	         kinds[round_below(&s, sizeof(kinds) / sizeof(kinds[0]))]);
+		 kinds[round_below(&s, sizeof(kinds) / sizeof(kinds[0]))]);
 }
 
 void round_describe(const struct round_plan *p, struct buf *out)
 {
-	static const char *const names[VICTIMS] = {"trainer", "launcher", "agent", "agent twice",
-	                                           "launcher+agent", "all"};
+	static const char *const names[VICTIMS] = {"trainer",     "launcher",       "agent",
+						   "agent twice", "launcher+agent", "all"};
 
 	buf_printf(out,
-	           "kill %s after %u ms%s, apart %u us, order %u, linger %u ms, %u threads, %u "
-	           "children%s, rate %u, kinds %s%s%s%s%s",
-	           names[p->victim], p->delay_ms, p->early ? " (early)" : "", p->apart_us, p->order,
-	           p->linger_ms, p->threads, p->children, p->leave ? " left behind" : "", p->rate,
-	           p->kinds, p->handler ? ", handler" : "", p->zombies ? ", zombies" : "",
-	           p->end_agent ? ", agent ended" : "", p->end_by_kill ? ", end by kill" : "");
+		   "kill %s after %u ms%s, apart %u us, order %u, linger %u ms, %u threads, %u "
+		   "children%s, rate %u, kinds %s%s%s%s%s",
+		   names[p->victim], p->delay_ms, p->early ? " (early)" : "", p->apart_us, p->order,
+		   p->linger_ms, p->threads, p->children, p->leave ? " left behind" : "", p->rate,
+		   p->kinds, p->handler ? ", handler" : "", p->zombies ? ", zombies" : "",
+		   p->end_agent ? ", agent ended" : "", p->end_by_kill ? ", end by kill" : "");
+	if (p->finisher_ms)
+		buf_printf(out, ", finisher killed after %u ms", p->finisher_ms);
+	if (p->recover_ms)
+		buf_printf(out, ", recovery killed after %u ms", p->recover_ms);
 }
 
 /* ---- processes ------------------------------------------------------------------- */
@@ -155,7 +162,8 @@ static pid_t round_agent(struct round *r)
 	close(fd);
 	text[n > 0 ? n : 0] = '\0';
 	pid = atoi(text);
-	if (pid <= 1 || waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+	if (pid <= 1 ||
+	    waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) < 0 ||
 	    round_is_zombie(pid))
 		return 0;
 	return pid;
@@ -165,8 +173,8 @@ static void round_kill_agent(struct round *r)
 {
 	pid_t pid = round_agent(r);
 
-	if (pid > 0)
-		kill(pid, SIGKILL);
+	if (pid > 0 && kill(pid, SIGKILL) == 0)
+		r->killed_agent = pid;
 }
 
 static void round_kill_launcher(struct round *r)
@@ -263,15 +271,15 @@ static void round_agent_again(struct round *r)
 
 static void round_strike(struct round *r)
 {
-	static void (*const all[])(struct round *r) = {round_kill_trainer, round_kill_launcher,
-	                                               round_kill_agent};
+	static void (*const all[])(struct round * r) = {round_kill_trainer, round_kill_launcher,
+							round_kill_agent};
 	static const unsigned char orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
-	                                           {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+						   {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 	static const unsigned masks[VICTIMS] = {[VICTIM_TRAINER] = 1,
-	                                        [VICTIM_LAUNCHER] = 2,
-	                                        [VICTIM_AGENT] = 4,
-	                                        [VICTIM_LAUNCHER_AGENT] = 6,
-	                                        [VICTIM_ALL] = 7};
+						[VICTIM_LAUNCHER] = 2,
+						[VICTIM_AGENT] = 4,
+						[VICTIM_LAUNCHER_AGENT] = 6,
+						[VICTIM_ALL] = 7};
 	unsigned i, who;
 
 	round_look_at_page(r);
@@ -355,13 +363,15 @@ static unsigned round_count_in(struct round *r, const char *folder, const char *
 
 static bool round_is_finished(struct round *r)
 {
+	/* A control page may stay behind: swept when it is a minute old. */
 	return round_count_in(r, "runs", ".run") + round_count_in(r, "runs", ".outcome") +
-	               round_count_in(r, "rings", ".ring") + round_count_in(r, "rings", ".ctl") ==
+		       round_count_in(r, "rings", ".ring") ==
 	       0;
 }
 
 static void round_recover(struct round *r)
 {
+	unsigned kill_ms = r->recoveries++ == 0 ? r->plan->recover_ms : 0;
 	int status, out;
 	pid_t pid = fork();
 
@@ -369,10 +379,15 @@ static void round_recover(struct round *r)
 		out = open(r->out, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 		dup2(out, STDERR_FILENO);
 		dup2(out, STDOUT_FILENO);
-		execl(r->lapse, "lapse", "recover", "--verbose", "--rendezvous", r->meet, (char *)NULL);
+		execl(r->lapse, "lapse", "recover", "--verbose", "--rendezvous", r->meet,
+		      (char *)NULL);
 		_exit(99);
 	}
-	if (pid > 0 && waitpid(pid, &status, 0) == pid &&
+	if (pid > 0 && kill_ms) {
+		round_sleep_us(kill_ms * 1000);
+		kill(pid, SIGKILL);
+	}
+	if (pid > 0 && waitpid(pid, &status, 0) == pid && !kill_ms &&
 	    (!WIFEXITED(status) || WEXITSTATUS(status) > 1))
 		round_wrong(r, "lapse recover crashed");
 }
@@ -393,7 +408,7 @@ static void round_end_agent(struct round *r)
 		}
 		round_sleep_us(2000);
 	}
-	if (status != 0 && buf_str(r->problems)[0] == '\0')
+	if (status != 0 && pid != r->killed_agent && buf_str(r->problems)[0] == '\0')
 		buf_printf(r->problems, "the agent ended with status 0x%x\n", (unsigned)status);
 }
 
@@ -402,8 +417,11 @@ static void round_finish(struct round *r)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC), alone = 0;
 	int64_t until = now + ROUND_FINISH_MS * ROUND_MS;
-	unsigned recoveries = 0;
 
+	if (r->plan->finisher_ms) {
+		round_sleep_us(r->plan->finisher_ms * 1000);
+		round_kill_agent(r);
+	}
 	while (!round_is_finished(r) && clock_ns(CLOCK_MONOTONIC) < until) {
 		round_reap(r, !r->plan->zombies);
 		now = clock_ns(CLOCK_MONOTONIC);
@@ -416,16 +434,16 @@ static void round_finish(struct round *r)
 		} else if (now - alone > ROUND_ORPHAN_MS * ROUND_MS) {
 			round_recover(r);
 			alone = 0;
-			recoveries++;
 		}
 		round_sleep_us(3000);
 	}
 	if (!round_is_finished(r))
-		buf_printf(r->problems,
-		           "not finished after %d s and %u recoveries: %u run files, %u outcomes, %u "
-		           "rings are left\n",
-		           ROUND_FINISH_MS / 1000, recoveries, round_count_in(r, "runs", ".run"),
-		           round_count_in(r, "runs", ".outcome"), round_count_in(r, "rings", ".ring"));
+		buf_printf(
+			r->problems,
+			"not finished after %d s and %u recoveries: %u run files, %u outcomes, %u "
+			"rings are left\n",
+			ROUND_FINISH_MS / 1000, r->recoveries, round_count_in(r, "runs", ".run"),
+			round_count_in(r, "runs", ".outcome"), round_count_in(r, "rings", ".ring"));
 }
 
 /* Nothing of this round may live on; only this process's own descendants. */
@@ -453,38 +471,56 @@ static void round_clear(struct round *r)
 
 /* ---- the judgement ------------------------------------------------------------------------ */
 
-/* The folder that holds a database: there must be one, and only one. */
-static bool round_find_run(struct round *r, char out[2 * ROUND_PATH])
+/* One folder of a run: does it hold a database? */
+static bool round_look_into(struct round *r, const char *path)
 {
-	char path[2 * ROUND_PATH];
-	struct dirent *e, *f;
-	unsigned n = 0;
-	DIR *d = opendir(r->dir), *run;
+	DIR *d = opendir(path);
+	struct dirent *e;
+	bool found = false;
 	size_t len;
 
 	while (d && (e = readdir(d))) {
-		if (e->d_name[0] == '.')
-			continue;
-		if (snprintf(path, sizeof(path), "%s/%s", r->dir, e->d_name) >= (int)sizeof(path))
-			continue;
-		run = opendir(path);
-		while (run && (f = readdir(run))) {
-			len = strlen(f->d_name);
-			if (strstr(f->d_name, ".corrupt-"))
-				buf_printf(r->problems, "%s was set aside\n", f->d_name);
-			if (len < 3 || strcmp(f->d_name + len - 3, ".db") != 0)
-				continue;
-			n++;
-			snprintf(out, 2 * ROUND_PATH, "%s", path);
-		}
-		if (run)
-			closedir(run);
+		len = strlen(e->d_name);
+		if (strstr(e->d_name, ".corrupt-"))
+			buf_printf(r->problems, "%s was set aside\n", e->d_name);
+		found = found || (len > 3 && strcmp(e->d_name + len - 3, ".db") == 0);
 	}
 	if (d)
 		closedir(d);
-	if (n > 1)
-		buf_printf(r->problems, "%u databases of one run\n", n);
-	return n == 1;
+	return found;
+}
+
+/* Judge every run that is stored; there must be one. A launcher killed between
+ * writing the run file and letting the command go leaves two: a lost run, and the
+ * command's own. */
+static bool round_find_run(struct round *r, struct oracle *ret)
+{
+	char path[2 * ROUND_PATH];
+	struct oracle o;
+	struct dirent *e;
+	unsigned n = 0;
+	DIR *d = opendir(r->dir);
+	bool ours;
+	uint64_t i;
+
+	while (d && (e = readdir(d))) {
+		if (e->d_name[0] == '.' ||
+		    snprintf(path, sizeof(path), "%s/%s", r->dir, e->d_name) >= (int)sizeof(path) ||
+		    !round_look_into(r, path))
+			continue;
+		oracle_judge(path, &r->calls, &o);
+		for (i = 0, ours = !r->plan->early; i < o.n; i++)
+			ours = ours || o.process[i].found;
+		if (ours && n++ == 0)
+			*ret = o;
+		else
+			oracle_done(&o);
+	}
+	if (d)
+		closedir(d);
+	if (n != 1)
+		buf_printf(r->problems, "%u runs are stored\n", n);
+	return n > 0;
 }
 
 static void round_judge_outcome(struct round *r, const struct oracle *o)
@@ -508,23 +544,19 @@ static void round_judge_outcome(struct round *r, const struct oracle *o)
 		ok = o->outcome == RUN_EXITED && o->code == 0;
 	if (!ok)
 		buf_printf(r->problems, "outcome %s, code %d, signal %d\n",
-		           run_outcome_name(o->outcome), o->code, o->signal);
+			   run_outcome_name(o->outcome), o->code, o->signal);
 }
 
 static void round_judge(struct round *r, struct round_figures *f)
 {
-	char path[2 * ROUND_PATH];
-	static struct oracle o;
+	struct oracle o;
 	uint64_t i;
 
 	if (oracle_calls(r->page, &r->calls) < 0)
 		return;
 	f->began = true;
-	if (!round_find_run(r, path)) {
-		round_wrong(r, "no run with one database is stored");
+	if (!round_find_run(r, &o))
 		return;
-	}
-	oracle_judge(path, &r->calls, &o);
 	for (i = 0; i < o.n; i++) {
 		f->returned += o.process[i].returned;
 		f->stored += o.process[i].stored;
@@ -557,7 +589,8 @@ static bool round_folders(struct round *r, const char *name, char base[ROUND_PAT
 	const char *tmp = getenv("TMPDIR");
 
 	snprintf(r->meet, ROUND_PATH, "/dev/shm/lapse-kill-%s", name);
-	snprintf(base, ROUND_PATH, "%.100s/lapse-kill-%s", tmp && tmp[0] == '/' ? tmp : "/tmp", name);
+	snprintf(base, ROUND_PATH, "%.100s/lapse-kill-%s", tmp && tmp[0] == '/' ? tmp : "/tmp",
+		 name);
 	snprintf(r->dir, ROUND_PATH, "%.200s/runs", base);
 	snprintf(r->page, ROUND_PATH, "%.200s/page", base);
 	snprintf(r->out, ROUND_PATH, "%.200s/out", base);
@@ -565,7 +598,7 @@ static bool round_folders(struct round *r, const char *name, char base[ROUND_PAT
 }
 
 void round_play(const struct round_plan *p, const char *lapse, const char *stress, const char *name,
-                struct round_figures *ret, struct buf *problems)
+		struct round_figures *ret, struct buf *problems)
 {
 	struct round r = {.plan = p, .lapse = lapse, .stress = stress, .problems = problems};
 	char base[ROUND_PATH];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slowsync - preloaded into the agent: the first fsync() or fdatasync() takes
- * $SLOWSYNC_SECONDS, as on a disk that hangs. Writes a line to the file
- * $SLOWSYNC_LOG when it begins and one when it is over.
+ * slowsync - preloaded into the agent: the first fsync() or fdatasync() later
+ * than $SLOWSYNC_AFTER seconds after its start takes $SLOWSYNC_SECONDS, as on a
+ * disk that hangs. Writes a line to the file $SLOWSYNC_LOG when it begins and one
+ * when it is over.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -15,6 +16,27 @@ int fsync(int fd);
 int fdatasync(int fd);
 
 static atomic_flag slow_done = ATOMIC_FLAG_INIT;
+static time_t slow_start;
+
+static time_t slow_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+static __attribute__((constructor)) void slow_init(void)
+{
+	slow_start = slow_now();
+}
+
+static time_t slow_seconds(const char *name)
+{
+	const char *seconds = getenv(name);
+
+	return seconds ? atoi(seconds) : 0;
+}
 
 static void slow_say(const char *line, size_t len)
 {
@@ -31,10 +53,10 @@ static void slow_say(const char *line, size_t len)
 
 static void slow_once(void)
 {
-	const char *seconds = getenv("SLOWSYNC_SECONDS");
-	struct timespec t = {seconds ? atoi(seconds) : 0, 0};
+	struct timespec t = {slow_seconds("SLOWSYNC_SECONDS"), 0};
 
-	if (t.tv_sec == 0 || atomic_flag_test_and_set(&slow_done))
+	if (t.tv_sec == 0 || slow_now() - slow_start < slow_seconds("SLOWSYNC_AFTER") ||
+	    atomic_flag_test_and_set(&slow_done))
 		return;
 	slow_say("begins\n", 7);
 	while (nanosleep(&t, &t) < 0)

@@ -24,8 +24,8 @@
 #include <unistd.h>
 
 #define STRESS_BATCH_NS 1000000 /* between batches when paced */
-#define STRESS_FULL_BATCH 256   /* calls between two looks at the clock */
-#define STRESS_HANDLER_US 500   /* between signals */
+#define STRESS_FULL_BATCH 256 /* calls between two looks at the clock */
+#define STRESS_HANDLER_US 500 /* between signals */
 
 static struct {
 	unsigned threads, children;
@@ -64,9 +64,8 @@ static bool stress_goes_on(void)
 static void stress_call(struct calls_slot *slot, unsigned who)
 {
 	uint64_t i = slot->returned;
-	struct lapse_value v[3] = {{(double)i, frame[who][0]},
-	                           {(double)i, frame[who][1]},
-	                           {(double)i, frame[who][2]}};
+	struct lapse_value v[3] = {
+		{(double)i, frame[who][0]}, {(double)i, frame[who][1]}, {(double)i, frame[who][2]}};
 	int64_t now;
 
 	switch (calls->kinds[i % kinds]) {
@@ -238,7 +237,8 @@ static void stress_wait(void)
 
 static void stress_run(void)
 {
-	struct itimerval timer = {{0, STRESS_HANDLER_US}, {0, STRESS_HANDLER_US}}, off = {{0, 0}, {0, 0}};
+	struct itimerval timer = {{0, STRESS_HANDLER_US}, {0, STRESS_HANDLER_US}},
+			 off = {{0, 0}, {0, 0}};
 	pthread_t thread[CALLS_HANDLER];
 	unsigned i;
 
@@ -271,12 +271,15 @@ static int stress_map(const char *path)
 
 static const char *stress_options(int argc, char **argv)
 {
-	static const struct option rows[] = {
-	        {"threads", required_argument, NULL, 't'}, {"rate", required_argument, NULL, 'r'},
-	        {"kinds", required_argument, NULL, 'k'},   {"children", required_argument, NULL, 'c'},
-	        {"seconds", required_argument, NULL, 's'}, {"handler", no_argument, NULL, 'a'},
-	        {"leave", no_argument, NULL, 'l'},         {"start-agent", no_argument, NULL, 'g'},
-	        {NULL, 0, NULL, 0}};
+	static const struct option rows[] = {{"threads", required_argument, NULL, 't'},
+					     {"rate", required_argument, NULL, 'r'},
+					     {"kinds", required_argument, NULL, 'k'},
+					     {"children", required_argument, NULL, 'c'},
+					     {"seconds", required_argument, NULL, 's'},
+					     {"handler", no_argument, NULL, 'a'},
+					     {"leave", no_argument, NULL, 'l'},
+					     {"start-agent", no_argument, NULL, 'g'},
+					     {NULL, 0, NULL, 0}};
 	const char *list = "s";
 	int c;
 
@@ -314,10 +317,10 @@ int main(int argc, char **argv)
 
 	if (!list) {
 		fprintf(stderr,
-		        "usage: stress [--threads 1..3] [--rate CALLS_A_SECOND] [--kinds sfaht]\n"
-		        "              [--children 0..7] [--seconds S] [--handler] [--leave]\n"
-		        "              [--start-agent] FILE\n"
-		        "FILE counts the calls that have returned (calls.h).\n");
+			"usage: stress [--threads 1..3] [--rate CALLS_A_SECOND] [--kinds sfaht]\n"
+			"              [--children 0..7] [--seconds S] [--handler] [--leave]\n"
+			"              [--start-agent] FILE\n"
+			"FILE counts the calls that have returned (calls.h).\n");
 		return 2;
 	}
 	if (stress_map(argv[optind]) < 0) {

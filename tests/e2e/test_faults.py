@@ -126,6 +126,17 @@ class World:
         assert said["warning"] == ""
         return said
 
+    def end_agents(self):
+        """Also those whose folder is gone, or which have not taken its lock yet."""
+        def gone(sig):
+            for pid in agents_of(self):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, sig)
+            return not agents_of(self)
+
+        if not wait_for(lambda: gone(signal.SIGTERM), 5):
+            wait_for(lambda: gone(signal.SIGKILL), 5)
+
     def close(self):
         for process, page in self.started:
             if process.poll() is None:
@@ -137,7 +148,7 @@ class World:
             # A program whose launcher is gone.
             if page.pid and is_stress(page.pid):
                 os.kill(page.pid, signal.SIGKILL)
-        self.lapse.end_agent()
+        self.end_agents()
         if self.own_rendezvous:
             shutil.rmtree(self.lapse.rendezvous, ignore_errors=True)
         shutil.rmtree(self.base, ignore_errors=True)
@@ -225,23 +236,43 @@ def mortal_agents(world):
     return status, victims, world.holds(page)
 
 
-def slow_disk(world):
-    """The agent's first fsync() takes 30 s."""
-    log = world.base / "slowsync"
-    agent = world.base / "agent"
-    agent.write_text(f"#!/bin/sh\nSLOWSYNC_SECONDS={SLOW_SECONDS} SLOWSYNC_LOG={log} "
-                     f"LD_PRELOAD={STRESS.parent / 'slowsync.so'} exec {LAPSE} \"$@\"\n")
+def slow_agent(world, after):
+    """An agent whose first fsync() after so many seconds takes SLOW_SECONDS; (its program,
+    the file in which that is told)."""
+    log, agent = world.base / "slowsync", world.base / "agent"
+    agent.write_text(f"#!/bin/sh\nSLOWSYNC_SECONDS={SLOW_SECONDS} SLOWSYNC_AFTER={after} "
+                     f"SLOWSYNC_LOG={log} LD_PRELOAD={STRESS.parent / 'slowsync.so'} "
+                     f"exec {LAPSE} \"$@\"\n")
     agent.chmod(0o700)
-    process, page = world.stress("--rate", 20_000, "--kinds", "sfah",
-                                 env={"LAPSE_AGENT": str(agent)})
-    # What syncs is a checkpoint, or the end.
-    wait_for(log.exists, 8)
+    return {"LAPSE_AGENT": str(agent)}, log
+
+
+def slow_disk(world):
+    """The agent's first fsync() takes 30 s: it has not even opened its store."""
+    env, log = slow_agent(world, 0)
+    process, page = world.stress("--rate", 20_000, "--kinds", "sfah", env=env)
+    assert wait_for(log.exists, 10)
     time.sleep(4)
     returned = page.returned
     status = world.end(process, page)
-    assert wait_for(lambda: log.exists() and "over" in log.read_text(), SLOW_SECONDS + 20)
+    assert wait_for(lambda: "over" in log.read_text(), SLOW_SECONDS + 20)
     assert world.lapse.settled(20)
     return status, returned, world.holds(page)
+
+
+def slow_checkpoint(world):
+    """One fsync() in the middle of the run takes 30 s; the file grows all the same."""
+    env, log = slow_agent(world, 2)
+    process, page = world.stress("--rate", 200_000, "--kinds", "sfah", env=env)
+    assert wait_for(log.exists, 40)
+    wal = next(world.only_run().glob("*.db-wal"))
+    size = wal.stat().st_size
+    grew = wait_for(lambda: wal.stat().st_size > size + (256 << 10), 20)
+    during = "over" not in log.read_text()
+    status = world.end(process, page)
+    assert wait_for(lambda: "over" in log.read_text(), SLOW_SECONDS + 20)
+    assert world.lapse.settled(20)
+    return status, grew and during, world.holds(page)
 
 
 class Background:
@@ -268,7 +299,8 @@ class Background:
 
 LONG = {"test_agent_stopped_for_longer_than_its_heartbeat_holds": stopped_agent,
         "test_agents_killed_again_and_again": mortal_agents,
-        "test_fsync_that_takes_half_a_minute": slow_disk}
+        "test_fsync_that_takes_half_a_minute": slow_disk,
+        "test_fsync_that_takes_half_a_minute_in_the_middle": slow_checkpoint}
 
 
 @pytest.fixture(scope="module", autouse=True, name="background")
@@ -288,7 +320,7 @@ def test_full_disk_then_room_again():
     with small_tmpfs("8m") as disk, contextlib.closing(World(runs=disk / "runs")) as world:
         filler = disk / "filler"
         filler.write_bytes(bytes(6 << 20))
-        process, page = world.stress("--rate", 60_000, "--kinds", "sfah")
+        process, page = world.stress("--rate", 200_000, "--kinds", "sfah")
         assert world.logs("cannot store"), world.log()
         assert re.search(r"cannot store: .*(full|No space)", world.log()), world.log()
         assert page.goes_on()
@@ -304,11 +336,10 @@ def test_full_disk_then_room_again():
 
 def test_disk_that_stays_full_stops_nothing():
     with small_tmpfs("1m") as disk, contextlib.closing(World(runs=disk / "runs")) as world:
-        process, page = world.stress("--rate", 60_000)
+        process, page = world.stress("--rate", 300_000)
         assert world.logs("cannot store"), world.log()
         assert page.goes_on()
         assert world.end(process, page) == 0
-        assert wait_for(lambda: process.poll() is not None)
         # Told once an outage, not once a try.
         time.sleep(2)
         assert world.log().count("cannot store") <= 2
@@ -317,6 +348,29 @@ def test_disk_that_stays_full_stops_nothing():
         run = world.only_run()
         assert world.lapse("ls").returncode == 0
         assert world.lapse("show", run.name).returncode == 0
+        # What did not fit has waited in the ring.
+        assert rings(world)
+        subprocess.run(["mount", "-o", "remount,size=32m", disk], check=True)
+        assert world.lapse("recover").returncode == 0
+        assert not rings(world)
+        assert world.holds(page)["outcome"] == "exited"
+
+
+def test_agent_killed_while_the_disk_is_full():
+    with small_tmpfs("8m") as disk, contextlib.closing(World(runs=disk / "runs")) as world:
+        filler = disk / "filler"
+        filler.write_bytes(bytes(7 << 20))
+        process, page = world.stress("--rate", 200_000, "--kinds", "sf", "--threads", 2)
+        assert world.logs("cannot store"), world.log()
+        first = world.lapse.agent_pid()
+        os.kill(first, signal.SIGKILL)
+        assert wait_for(lambda: world.lapse.agent_pid() not in (None, first))
+        time.sleep(1.5)
+        filler.unlink()
+        time.sleep(1.5)
+        assert world.end(process, page) == 0
+        assert world.lapse.settled(), world.log()
+        assert world.holds(page)["outcome"] == "exited"
 
 
 def test_full_shared_memory():
@@ -380,6 +434,22 @@ def test_run_folder_deleted_underneath(world):
     assert world.lapse("report", "last").returncode == 0
 
 
+def test_rendezvous_folder_deleted_underneath(world):
+    """Who cleans up /dev/shm ends no run: what is mapped goes on."""
+    process, page = world.stress("--rate", 20_000, "--kinds", "sf")
+    assert wait_for(lambda: list(world.lapse.runs.glob("*/*.db")))
+    assert wait_for(lambda: rings(world))
+    time.sleep(2)  # the agent knows the ring
+    shutil.rmtree(world.lapse.rendezvous)
+    before = page.returned
+    assert wait_for(lambda: page.returned > before + 20_000)
+    assert world.end(process, page) == 0
+    run = world.only_run()
+    ended = wait_for(lambda: world.lapse.json("show", run.name)["outcome"] != "running", 20)
+    # The launcher's word cannot arrive any more.
+    assert ended and world.holds(page)["outcome"] == "lost"
+
+
 # ---- databases -------------------------------------------------------------------
 
 
@@ -391,42 +461,63 @@ def corrupt(path, keep=0):
         file.write(random.Random(1).randbytes(max(size - keep, 0)))
 
 
-@pytest.mark.parametrize("first_page", [True, False], ids=["whole", "middle"])
-def test_corrupt_database(world, first_page):
-    process, page = world.stress("--rate", 50_000, "--kinds", "sfah")
+def test_corrupt_database(world):
+    """Set aside while the run goes on in the next file."""
+    process, page = world.stress("--rate", 200_000, "--kinds", "sfah")
     assert wait_for(lambda: list(world.lapse.runs.glob("*/*.db")))
     time.sleep(2.5)
     run = world.only_run()
     db = next(run.glob("*.db"))
-    corrupt(db, 0 if first_page else 4096)
-    wal = db.with_name(db.name + "-wal")
-    if wal.exists():
-        corrupt(wal, 0 if first_page else 32)
-    at_corruption = page.returned
-    aside = wait_for(lambda: list(run.glob("*.corrupt-*")), 15)
+    corrupt(db, 4096)
+    corrupt(db.with_name(db.name + "-wal"), 32)
+    aside = wait_for(lambda: list(run.glob("*.corrupt-*")), 40)
     assert aside, f"{sorted(run.iterdir())}\n{world.log()}"
-    assert wait_for(lambda: page.returned > at_corruption + 50_000)
-    time.sleep(1.5)
+    assert wait_for(lambda: list(run.glob("*.db")))
+    at_corruption = page.returned
+    assert wait_for(lambda: page.returned > at_corruption + 200_000)
+    time.sleep(1)
     assert world.end(process, page) == 0
     assert world.lapse.settled(), world.log()
     said = world.judge(page)
     one = said["processes"][0]
     assert one["points"] > 0
+    # What was stored before counts as stored, and lies in the file set aside.
+    assert one["returned"] == one["stored"] + one["dropped"] + one["overwritten"]
     assert " comes after " not in said["problems"]
     assert said["outcome"] == "exited"
+    assert "store-corrupt" in said["events"].split()
     for command in ("show", "report"):
         done = world.lapse(command, run.name)
         assert done.returncode == 0, done.stderr
         assert "corrupt" in done.stdout + done.stderr
 
 
+def test_database_corrupt_from_its_first_page(world):
+    """SQLite keeps that page in memory: found at the end at the latest."""
+    process, page = world.stress("--rate", 20_000, "--kinds", "sf")
+    assert wait_for(lambda: list(world.lapse.runs.glob("*/*.db-wal")))
+    time.sleep(1.5)
+    run = world.only_run()
+    for path in run.glob("*.db*"):
+        if not path.name.endswith("-shm"):
+            corrupt(path)
+    assert page.goes_on()
+    time.sleep(1.5)
+    assert world.end(process, page) == 0
+    assert world.lapse.settled(), world.log()
+    done = world.lapse("show", run.name)
+    assert "corrupt" in done.stdout + done.stderr
+    assert done.returncode in (0, 1)
+
+
 def test_database_corrupted_at_its_end(world):
     """Between the last commit and the close: nothing is left to be stored again."""
     assert world.lapse("run", "--name", "other", "--", "true").returncode == 0
+    assert world.lapse.settled()
+    (other,) = world.lapse.run_ids()
     process, page = world.stress("--rate", 5_000)
-    assert wait_for(lambda: len(list(world.lapse.runs.glob("*/*.db"))) == 2)
-    run = world.lapse.runs / world.lapse.run_ids()[-1]
-    assert wait_for(lambda: list(run.glob("*-wal")))
+    assert wait_for(lambda: list(world.lapse.runs.glob("*/*-wal")))
+    (run,) = [world.lapse.runs / i for i in world.lapse.run_ids() if i != other]
     time.sleep(1.2)
     agent = world.lapse.agent_pid()
     os.kill(agent, signal.SIGSTOP)
@@ -504,6 +595,17 @@ def hostile_rings(folder, sound):
         yield f"flip{i}", bytes(data)
 
 
+def hostile_runs(folder):
+    """Files of launchers that never were."""
+    os.mkfifo(folder / "20260101-000000-fifo.run")
+    os.mkfifo(folder / "20260101-000000-fifo.outcome")
+    (folder / "20260101-000000-dirs.run").mkdir()
+    (folder / "20260101-000000-link.run").symlink_to("/dev/zero")
+    (folder / "20260101-000000-rand.run").write_bytes(random.Random(3).randbytes(5000))
+    (folder / "20260101-000000-huge.run").write_bytes(b"lapse-run 1\n" + b"x=" * (1 << 20))
+    (folder / "20260101-000000-dots.run").write_text("lapse-run 1\nid=../../x\ndir=/tmp\nend\n")
+
+
 def test_hostile_rings(world):
     process, page = world.stress("--rate", 20_000, "--kinds", "sfah")
     assert wait_for(lambda: rings(world))
@@ -517,6 +619,7 @@ def test_hostile_rings(world):
     os.mkfifo(folder / "hostile-fifo.ring")
     (folder / "hostile-folder.ring").mkdir()
     (folder / "hostile-\n\x1b[31m.ring").write_bytes(b"x")
+    hostile_runs(world.lapse.rendezvous / "runs")
     time.sleep(3)
     log = world.log()
     for name in ("random", "link", "fifo", "folder", "lanes", "short"):
@@ -524,7 +627,8 @@ def test_hostile_rings(world):
     assert "\x1b" not in log
     agent = world.lapse.agent_pid()
     assert world.end(process, page) == 0
-    assert wait_for(lambda: not list((world.lapse.rendezvous / "runs").glob("*.run"))), world.log()
+    assert wait_for(lambda: {p.name[:9] for p in (world.lapse.rendezvous / "runs").glob("*.run")}
+                    == {"20260101-"}), world.log()
     assert world.lapse.agent_pid() == agent
     (run,) = [world.lapse.runs / i for i in world.lapse.run_ids()
               if world.lapse.json("show", i)["name"] == STRESS.name and
@@ -644,6 +748,29 @@ def test_program_that_starts_its_agent(world):
     world.holds(page)
 
 
+def test_litter_of_killed_programs_is_swept(world):
+    process, page = world.stress("--rate", 5_000, launch=False)
+    assert wait_for(lambda: rings(world))
+    folder = world.lapse.rendezvous / "rings"
+    (alive,) = [p.name for p in folder.glob("*.ctl")]
+    dead = re.sub("^[0-9]+-[0-9]+-", f"{page.pid}-1-", alive)
+    litter = [dead, f".{dead}.7f.tmp", f".{dead}.{page.pid}.tmp"]
+    young = "1-1-00000001.ctl"
+    for name in (*litter, young, f".{alive}.7f.tmp", "stranger.ctl"):
+        (folder / name).write_bytes(bytes(4096))
+        if name != young:
+            os.utime(folder / name, (0, 0))
+    os.utime(folder / alive, (0, 0))
+    assert world.lapse("recover").returncode == 0
+    left = {p.name for p in folder.iterdir()}
+    assert not left & set(litter)
+    assert left >= {alive, young, f".{alive}.7f.tmp", "stranger.ctl"}
+    os.kill(page.pid, signal.SIGTERM)
+    process.wait(timeout=10)
+    assert world.lapse("recover").returncode == 0
+    world.holds(page)
+
+
 # ---- the long ones -------------------------------------------------------------------
 
 
@@ -671,4 +798,14 @@ def test_fsync_that_takes_half_a_minute(background):
     assert status == 0
     assert said["outcome"] == "exited"
     assert returned > 20_000
+    assert all(one["worst_ns"] < STALL_NS for one in said["processes"])
+
+
+@pytest.mark.timeout(120)
+def test_fsync_that_takes_half_a_minute_in_the_middle(background):
+    scenario = background["test_fsync_that_takes_half_a_minute_in_the_middle"]
+    status, grew, said = scenario.wait()
+    assert status == 0
+    assert grew
+    assert said["outcome"] == "exited"
     assert all(one["worst_ns"] < STALL_NS for one in said["processes"])

@@ -195,7 +195,7 @@ static void test_everything_arrives(void **state)
 			assert_true(now - m->samples[i].time_ns > 900000000);
 		}
 	assert_int_equal(m->samples[0].step, SINK_STEP_NONE);
-	client_end(c, now);
+	client_end(c, rings, now);
 	m->sink.ops->commit(&m->sink);
 	assert_int_equal(memory_event(m, "crash"), -1);
 	client_free(c);
@@ -301,7 +301,7 @@ static void test_crash_tells_what_it_did(void **state)
 	assert_false(reader_is_alive(&c->reader, rings));
 	assert_int_equal(client_open_spans(c, name, sizeof(name)), 2);
 	assert_string_equal(name, "forward");
-	client_end(c, clock_ns(CLOCK_REALTIME));
+	client_end(c, rings, clock_ns(CLOCK_REALTIME));
 	m->sink.ops->commit(&m->sink);
 	i = memory_event(m, "crash");
 	assert_true(i >= 0);

@@ -129,7 +129,9 @@ static int tape_def(void *arg, const struct reader_def *d)
 	struct tape *t = arg;
 	struct rig_def *to;
 
-	t->defs = realloc(t->defs, (t->n_defs + 1) * sizeof(*t->defs));
+	/* Grown at powers of two. */
+	if ((t->n_defs & (t->n_defs - 1)) == 0)
+		t->defs = realloc(t->defs, (t->n_defs ? 2 * t->n_defs : 1) * sizeof(*t->defs));
 	assert_non_null(t->defs);
 	assert_int_equal(d->id, t->n_defs + 1);
 	to = &t->defs[t->n_defs++];

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -289,11 +290,39 @@ static void opens_itself(void)
 	lapse_set(gauge, 5);
 }
 
+/* Options that will not do: inert, until better ones come. */
+static void opens_badly(void)
+{
+	struct lapse_options o = {.size = sizeof(o), .lanes = 1000};
+
+	CHECK(lapse_open(&o) == -EINVAL);
+	CHECK(!lapse_is_open());
+	lapse_set(gauge, 6);
+	lapse_stats(&sh->child_stats);
+	CHECK(sh->child_stats.attempts == 0);
+	CHECK(lapse_open(NULL) == 0);
+	CHECK(lapse_is_open());
+	lapse_set(gauge, 7);
+}
+
+/* The parent has closed: the child may open all the same. */
+static void opens_late(void)
+{
+	CHECK(!lapse_is_open());
+	CHECK(lapse_open(NULL) == 0);
+	lapse_set(gauge, 8);
+	lapse_stats(&sh->child_stats);
+	CHECK(sh->child_stats.attempts == 1 && sh->child_stats.accepted == 1);
+}
+
 static void opens_child(void *arg)
 {
 	(void)arg;
 	open_ring();
 	sh->pids[0] = in_child(opens_itself);
+	sh->pids[1] = in_child(opens_badly);
+	lapse_close();
+	sh->pids[2] = in_child(opens_late);
 }
 
 static void test_opens_itself(void **state)
@@ -304,7 +333,9 @@ static void test_opens_itself(void **state)
 	pid_t pid = play(&rig, &t, opens_child);
 
 	(void)state;
-	assert_int_equal(t.n, 2);
+	assert_int_equal(t.n, 4);
+	assert_value(tapes_of(&t, sh->pids[1]), 0, 7, WIRE_STEP_NONE);
+	assert_value(tapes_of(&t, sh->pids[2]), 0, 8, WIRE_STEP_NONE);
 	child = tapes_of(&t, sh->pids[0]);
 	assert_value(child, 0, 5, WIRE_STEP_NONE);
 	assert_int_equal(child->reader.ctl->rank, 6);

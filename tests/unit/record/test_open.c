@@ -502,7 +502,7 @@ static void test_folders(void **state)
 static int small_tmpfs(const char *options)
 {
 	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
-	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("tmpfs", folder, "tmpfs", 0, options) < 0)
 		return -1;
 	return 0;
@@ -598,7 +598,7 @@ static void memory_child(void *arg)
 
 	(void)arg;
 	if (geteuid() != 0 || access("/sys/fs/cgroup", F_OK) < 0 || unshare(CLONE_NEWNS) < 0 ||
-	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("tmpfs", "/sys/fs/cgroup", "tmpfs", 0, "size=64k") < 0) {
 		sh->skipped = 1;
 		return;

@@ -19,7 +19,7 @@
 
 struct shared {
 	struct lapse_stats stats;
-	uint64_t main_sent, handler_sent, handler_calls;
+	uint64_t main_sent, handler_calls;
 };
 
 static struct shared *sh;
@@ -82,12 +82,18 @@ static int check_frame(const struct wire_rec *r, uint64_t next[2])
 
 static void on_alarm(int sig)
 {
+	static volatile sig_atomic_t inside;
+
 	(void)sig;
-	sh->handler_calls++;
-	send_frame(1, sh->handler_sent++);
+	/* A sanitizer calls handlers later, and then within each other. */
+	if (inside)
+		return;
+	inside = 1;
+	send_frame(1, sh->handler_calls);
 	lapse_set(other, value_of(1, 0, 0));
-	sh->handler_sent++;
 	lapse_span_end(lapse_span_begin(name));
+	sh->handler_calls++;
+	inside = 0;
 }
 
 static void hammer_child(void *arg)
@@ -115,6 +121,7 @@ static void hammer_child(void *arg)
 	CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
 	sh->main_sent = n;
 	lapse_stats(&sh->stats);
+	lapse_close();
 }
 
 static void test_hammer(void **state)
@@ -142,7 +149,9 @@ static void test_hammer(void **state)
 	}
 	/* Three attempts of the handler's each, three of the main's. */
 	assert_int_equal(sh->stats.attempts, 3 * (sh->handler_calls + sh->main_sent));
-	assert_int_equal(sh->stats.dropped, lane->dropped_signal);
+	/* A handler that interrupted the claim of the lane had none to count in. */
+	assert_int_equal(sh->stats.dropped,
+	                 lane->dropped_signal + t.a[0].reader.ctl->dropped_no_lane);
 	assert_int_equal(sh->stats.accepted,
 	                 frames[0] + frames[1] + rest + t.a[0].reader.lane[0].overwritten);
 	/* Main never loses one; what is left is its end. */

@@ -336,7 +336,8 @@ static void restless_child(void *arg)
 	long i;
 
 	(void)arg;
-	open_ring(0, 1 << 20);
+	setenv("LAPSE_RING_KIB", "1024", 1);
+	open_ring(0, 0);
 	for (i = 0; i < 4; i++)
 		start(&thread[i], restless, i);
 	for (i = 0; i < 30; i++) {
@@ -345,7 +346,7 @@ static void restless_child(void *arg)
 		lapse_stats(&s);
 		CHECK(s.attempts == s.accepted + s.dropped);
 		nanosleep(&ms, NULL);
-		open_ring(0, 1 << 20);
+		CHECK(lapse_open(NULL) == 0);
 	}
 	rig_set(&sh->words[1], 1);
 	for (i = 0; i < 4; i++)

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Spans and steps as context managers. A Span is a name and may be entered by
+ * any number of threads at once; which spans are open is a stack of the thread.
+ */
+#include "_core.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STACK_MAX 256 /* open spans of a thread; deeper ones are not recorded */
+
+struct span_stack {
+	unsigned depth;
+	struct lapse_span open[STACK_MAX];
+};
+
+static pthread_key_t stack_key;
+static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
+static __thread struct span_stack *stack_mine;
+
+static void stack_make_key(void)
+{
+	/* Without a key the stack of an ended thread is never freed: 6 KiB. */
+	if (pthread_key_create(&stack_key, free) != 0)
+		stack_key = (pthread_key_t)-1;
+}
+
+static struct span_stack *stack_get(void)
+{
+	struct span_stack *s = stack_mine;
+
+	if (s)
+		return s;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	pthread_once(&stack_once, stack_make_key);
+	if (stack_key != (pthread_key_t)-1)
+		pthread_setspecific(stack_key, s);
+	stack_mine = s;
+	return s;
+}
+
+/* The innermost open span of this name; coroutines of one thread need not close
+ * theirs in order. */
+static void stack_end(struct span_stack *s, uint32_t id)
+{
+	unsigned i = s->depth;
+	struct lapse_span span;
+
+	while (i > 0 && s->open[i - 1].id != id)
+		i--;
+	if (i == 0)
+		return;
+	span = s->open[i - 1];
+	memmove(&s->open[i - 1], &s->open[i], (s->depth - i) * sizeof(span));
+	s->depth--;
+	lapse_span_end(span);
+}
+
+/* ---- Span ----------------------------------------------------------------------- */
+
+static PyObject *span_enter(PyObject *self, PyObject *noargs)
+{
+	struct span_stack *s = stack_get();
+
+	(void)noargs;
+	if (s && s->depth < STACK_MAX)
+		s->open[s->depth++] = lapse_span_begin(((struct core_span *)self)->handle);
+	Py_INCREF(self);
+	return self;
+}
+
+static PyObject *span_exit(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+	struct span_stack *s = stack_mine;
+
+	(void)args;
+	(void)nargs;
+	if (s && s->depth) {
+		uint32_t id = ((struct core_span *)self)->handle.id;
+
+		if (s->open[s->depth - 1].id == id)
+			lapse_span_end(s->open[--s->depth]);
+		else
+			stack_end(s, id);
+	}
+	Py_RETURN_FALSE;
+}
+
+static int span_traverse(PyObject *self, visitproc visit, void *arg)
+{
+	Py_VISIT(Py_TYPE(self));
+	Py_VISIT(((struct core_span *)self)->name);
+	return 0;
+}
+
+static void span_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+
+	PyObject_GC_UnTrack(self);
+	Py_XDECREF(((struct core_span *)self)->name);
+	PyObject_GC_Del(self);
+	Py_DECREF(type);
+}
+
+static PyObject *span_get_name(PyObject *self, void *closure)
+{
+	(void)closure;
+	Py_INCREF(((struct core_span *)self)->name);
+	return ((struct core_span *)self)->name;
+}
+
+static PyObject *span_repr(PyObject *self)
+{
+	return PyUnicode_FromFormat("<lapse.Span %R>", ((struct core_span *)self)->name);
+}
+
+/* As a decorator: lapse._wrap(self, function), which keeps the function's name,
+ * signature, and whether it is a coroutine or generator. */
+static PyObject *span_call(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	PyObject *module, *wrap, *function, *ret = NULL;
+
+	if (kwargs && PyDict_GET_SIZE(kwargs)) {
+		PyErr_SetString(PyExc_TypeError, "a Span decorates one function");
+		return NULL;
+	}
+	if (!PyArg_ParseTuple(args, "O:Span", &function))
+		return NULL;
+	module = PyImport_ImportModule("lapse._wrap");
+	wrap = module ? PyObject_GetAttrString(module, "wrap") : NULL;
+	if (wrap)
+		ret = PyObject_CallFunctionObjArgs(wrap, self, function, NULL);
+	Py_XDECREF(wrap);
+	Py_XDECREF(module);
+	return ret;
+}
+
+static PyMethodDef span_methods[] = {
+        {"__enter__", span_enter, METH_NOARGS, "Begin the span in this thread."},
+        {"__exit__", (PyCFunction)(void (*)(void))span_exit, METH_FASTCALL,
+         "End it; exceptions go on."},
+        {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef span_getset[] = {
+        {"name", span_get_name, NULL, "its name", NULL},
+        {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot span_slots[] = {
+        {Py_tp_doc, "A span, made by lapse.span(): a context manager and a decorator."},
+        {Py_tp_dealloc, (void *)span_dealloc},
+        {Py_tp_traverse, (void *)span_traverse},
+        {Py_tp_repr, (void *)span_repr},
+        {Py_tp_call, (void *)span_call},
+        {Py_tp_methods, span_methods},
+        {Py_tp_getset, span_getset},
+        {0, NULL},
+};
+
+PyType_Spec core_span_spec = {
+        .name = "lapse._core.Span",
+        .basicsize = sizeof(struct core_span),
+        .flags = CORE_TYPE_FLAGS,
+        .slots = span_slots,
+};
+
+static PyObject *span_make(struct core_state *state, PyObject *name)
+{
+	const char *text = PyUnicode_AsUTF8(name);
+	struct core_span *self;
+
+	if (!text)
+		return NULL;
+	if (!text[0]) {
+		PyErr_SetString(PyExc_ValueError, "span(): the name is empty");
+		return NULL;
+	}
+	self = PyObject_GC_New(struct core_span, state->span_type);
+	if (!self)
+		return NULL;
+	self->handle = lapse_name(text);
+	Py_INCREF(name);
+	self->name = name;
+	PyObject_GC_Track(self);
+	if (PyDict_SetItem(state->spans, name, (PyObject *)self) < 0)
+		Py_CLEAR(self);
+	return (PyObject *)self;
+}
+
+static PyObject *core_span(PyObject *module, PyObject *name)
+{
+	struct core_state *state = core_state(module);
+	PyObject *span;
+	int found;
+
+	if (!PyUnicode_Check(name)) {
+		PyErr_Format(PyExc_TypeError, "span(): the name must be a str, not %.80s",
+		             Py_TYPE(name)->tp_name);
+		return NULL;
+	}
+	found = core_dict_get(state->spans, name, &span);
+	if (found)
+		return found < 0 ? NULL : span;
+	return span_make(state, name);
+}
+
+/* ---- Step ------------------------------------------------------------------------ */
+
+struct core_step {
+	PyObject_HEAD
+	int64_t step;
+	double samples, tokens;
+};
+
+static void step_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+static PyObject *step_enter(PyObject *self, PyObject *noargs)
+{
+	(void)noargs;
+	lapse_step_begin(((struct core_step *)self)->step);
+	Py_INCREF(self);
+	return self;
+}
+
+/* An exception: the step was not done, and stays open for the crash report. */
+static PyObject *step_exit(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+	struct core_step *s = (struct core_step *)self;
+
+	if (nargs < 1 || args[0] == Py_None)
+		lapse_step_end(s->samples, s->tokens);
+	Py_RETURN_FALSE;
+}
+
+static PyMethodDef step_methods[] = {
+        {"__enter__", step_enter, METH_NOARGS, "Begin the step."},
+        {"__exit__", (PyCFunction)(void (*)(void))step_exit, METH_FASTCALL,
+         "End it, unless an exception passes through."},
+        {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot step_slots[] = {
+        {Py_tp_doc, "A step, made by lapse.step(): a context manager, entered once."},
+        {Py_tp_dealloc, (void *)step_dealloc},
+        {Py_tp_methods, step_methods},
+        {0, NULL},
+};
+
+PyType_Spec core_step_spec = {
+        .name = "lapse._core.Step",
+        .basicsize = sizeof(struct core_step),
+        .flags = CORE_TYPE_FLAGS & ~Py_TPFLAGS_HAVE_GC,
+        .slots = step_slots,
+};
+
+/* samples or tokens: None is not known. */
+static int step_count(PyObject *x, double *ret)
+{
+	*ret = -1;
+	return !x || x == Py_None ? 0 : core_number(x, ret);
+}
+
+static PyObject *core_step(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+                           PyObject *kwnames)
+{
+	static const char *const names[] = {"step", "samples", "tokens", NULL};
+	struct core_step *self;
+	double samples, tokens;
+	PyObject *in[3];
+	int64_t step;
+
+	if (core_args("step", args, nargs, kwnames, names, 0, in) < 0 ||
+	    core_step_arg(in[0], LAPSE_STEP_NEXT, &step) < 0 || step_count(in[1], &samples) < 0 ||
+	    step_count(in[2], &tokens) < 0)
+		return NULL;
+	self = PyObject_New(struct core_step, core_state(module)->step_type);
+	if (!self)
+		return NULL;
+	self->step = step;
+	self->samples = samples;
+	self->tokens = tokens;
+	return (PyObject *)self;
+}
+
+static PyObject *core_step_begin(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+                                 PyObject *kwnames)
+{
+	static const char *const names[] = {"step", NULL};
+	PyObject *in[1];
+	int64_t step;
+
+	(void)module;
+	if (core_args("step_begin", args, nargs, kwnames, names, 0, in) < 0 ||
+	    core_step_arg(in[0], LAPSE_STEP_NEXT, &step) < 0)
+		return NULL;
+	lapse_step_begin(step);
+	Py_RETURN_NONE;
+}
+
+static PyObject *core_step_end(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+                               PyObject *kwnames)
+{
+	static const char *const names[] = {"samples", "tokens", NULL};
+	double samples, tokens;
+	PyObject *in[2];
+
+	(void)module;
+	if (core_args("step_end", args, nargs, kwnames, names, 0, in) < 0 ||
+	    step_count(in[0], &samples) < 0 || step_count(in[1], &tokens) < 0)
+		return NULL;
+	lapse_step_end(samples, tokens);
+	Py_RETURN_NONE;
+}
+
+static PyObject *core_epoch_begin(PyObject *module, PyObject *x)
+{
+	int64_t epoch;
+
+	(void)module;
+	if (core_step_arg(x, 0, &epoch) < 0)
+		return NULL;
+	lapse_epoch_begin(epoch);
+	Py_RETURN_NONE;
+}
+
+static PyObject *core_epoch_end(PyObject *module, PyObject *noargs)
+{
+	(void)module;
+	(void)noargs;
+	lapse_epoch_end();
+	Py_RETURN_NONE;
+}
+
+PyMethodDef core_span_methods[] = {
+        {"span", core_span, METH_O,
+         "span(name)\n--\n\nThe span of that name: `with lapse.span('forward'):`, or a decorator. "
+         "A pair of enter and exit costs about 100 ns."},
+        {"step", CORE_FAST(core_step),
+         "step(step=None, samples=None, tokens=None)\n--\n\nA step as a context manager: step "
+         "None is the last one plus 1; samples and tokens are what it processes, None: not "
+         "known. If the block raises, the step does not count as done."},
+        {"step_begin", CORE_FAST(core_step_begin),
+         "step_begin(step=None)\n--\n\nBegin a step; None: the last one plus 1."},
+        {"step_end", CORE_FAST(core_step_end),
+         "step_end(samples=None, tokens=None)\n--\n\nEnd the step."},
+        {"epoch_begin", core_epoch_begin, METH_O, "epoch_begin(epoch)\n--\n\nBegin an epoch."},
+        {"epoch_end", core_epoch_end, METH_NOARGS, "epoch_end()\n--\n\nEnd the epoch."},
+        {NULL, NULL, 0, NULL},
+};

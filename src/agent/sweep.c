@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sweep.h"
+
+#include "wire/rendezvous.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static bool sweep_ends_with(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), k = strlen(suffix);
+
+	return n > k && strcmp(s + n - k, suffix) == 0;
+}
+
+static DIR *sweep_open(int rings)
+{
+	int fd = openat(rings, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!d && fd >= 0)
+		close(fd);
+	return d;
+}
+
+/* "PID-START-..." names the process; a file with another name is not ours. */
+static bool sweep_is_dead(const char *name)
+{
+	unsigned long long start;
+	long pid;
+
+	return sscanf(name, "%ld-%llu-", &pid, &start) == 2 && pid > 0 && start > 0 &&
+	       rendezvous_start_time(pid) != start;
+}
+
+static bool sweep_has_ring(int rings, const char *ctl)
+{
+	DIR *d = sweep_open(rings);
+	size_t n = strlen(ctl);
+	struct dirent *e;
+	bool found = !d;
+
+	while (!found && (e = readdir(d)))
+		found = strncmp(e->d_name, ctl, n) == 0 && e->d_name[n] == '.';
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static bool sweep_is_litter(int rings, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(rings, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+	    time(NULL) - st.st_mtime < SWEEP_AGE_S)
+		return false;
+	if (name[0] == '.')
+		return sweep_ends_with(name, ".tmp") && sweep_is_dead(name + 1);
+	return sweep_ends_with(name, ".ctl") && sweep_is_dead(name) &&
+	       !rendezvous_is_locked(rings, name) && !sweep_has_ring(rings, name);
+}
+
+unsigned sweep_rings(int rings)
+{
+	DIR *d = sweep_open(rings);
+	struct dirent *e;
+	unsigned n = 0;
+
+	while (d && (e = readdir(d)))
+		if (sweep_is_litter(rings, e->d_name) && unlinkat(rings, e->d_name, 0) == 0)
+			n++;
+	if (d)
+		closedir(d);
+	return n;
+}
