@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "wire/run.h"
 
 #define CHILD_RECORDED 'r'
 
@@ -42,18 +44,28 @@ void launch_child_plug_streams(void)
 			(void)!open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
-static _Noreturn void child_exec(const struct launch_child *c, char *const argv[], int stderr_fd,
-				 const char *run_id, const char *rendezvous, int gate, int report)
+/* Was the run taken up? The launcher says so; if it died before it could, its
+ * file does, since it is complete once it has its name. */
+static bool child_is_recorded(int gate, const char *run_id, const char *rendezvous)
 {
-	char word = 0;
+	char word = 0, path[4096 + RUN_ID_MAX + 16];
 	ssize_t n;
-	int err;
 
-	/* At end of file the launcher is gone: run what the user asked for. */
 	do
 		n = read(gate, &word, 1);
 	while (n < 0 && errno == EINTR);
-	if (n == 1 && word == CHILD_RECORDED) {
+	if (n == 1)
+		return word == CHILD_RECORDED;
+	snprintf(path, sizeof(path), "%s/runs/%s.run", rendezvous, run_id);
+	return run_id[0] && access(path, F_OK) == 0;
+}
+
+static _Noreturn void child_exec(const struct launch_child *c, char *const argv[], int stderr_fd,
+				 const char *run_id, const char *rendezvous, int gate, int report)
+{
+	int err;
+
+	if (child_is_recorded(gate, run_id, rendezvous)) {
 		setenv("LAPSE_RUN", run_id, 1);
 		setenv("LAPSE_RENDEZVOUS", rendezvous, 1);
 	}

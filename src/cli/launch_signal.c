@@ -22,6 +22,7 @@
 
 /* Time for a sender to go through its list of processes. */
 #define SIGNAL_SETTLE_NS 20000000L
+#define SIGNAL_WAKE_NS 50000000L /* how often the waker looks at the command */
 #define SIGNAL_BIT(sig) (1ULL << ((sig)-1))
 
 /* Pending in a witness these mean nothing: nobody asks about them. */
@@ -39,20 +40,28 @@ static void signal_settle(void)
 
 /* ---- the witness -------------------------------------------------------- */
 
-static void witness_start(struct launch_signal *s)
+/* A small process of ours in the same group, gone when we are. 0 in it; its pid,
+ * or -1. */
+static pid_t signal_helper(const char *name)
 {
 	pid_t parent = getpid(), pid = fork();
 
-	if (pid != 0) {
-		s->witness = pid > 0 ? pid : 0;
-		return;
-	}
+	if (pid != 0)
+		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, "lapse-witness");
+	prctl(PR_SET_NAME, name);
 	/* Holding a pipe of the command's would hide its end. */
 	if (close_range(0, ~0U, 0) < 0 || getppid() != parent)
 		_exit(0);
-	for (;;)
+	return 0;
+}
+
+static void witness_start(struct launch_signal *s)
+{
+	pid_t pid = signal_helper("lapse-witness");
+
+	s->witness = pid > 0 ? pid : 0;
+	while (pid == 0)
 		pause();
 }
 
@@ -222,14 +231,32 @@ void launch_signal_take(struct launch_signal *s)
 	}
 }
 
+/* While we are stopped somebody may continue the command alone, or it may be
+ * killed: nobody would reap it. The waker continues us then, again and again,
+ * since a stop that comes between undoes it. */
+static pid_t waker_start(const struct launch_signal *s)
+{
+	struct timespec pause_time = {.tv_nsec = SIGNAL_WAKE_NS};
+	pid_t pid = signal_helper("lapse-waker");
+
+	while (pid == 0) {
+		nanosleep(&pause_time, NULL);
+		if (!signal_child_is_stopped(s))
+			kill(getppid(), SIGCONT);
+	}
+	return pid;
+}
+
 void launch_signal_stop_too(struct launch_signal *s, int sig)
 {
 	struct sigaction dfl = {.sa_handler = SIG_DFL}, old;
 	sigset_t one, pending;
+	pid_t waker;
 
 	sigpending(&pending);
 	if (sigismember(&pending, SIGCONT) == 1 || !signal_child_is_stopped(s))
 		return;
+	waker = waker_start(s);
 	sigemptyset(&one);
 	sigaddset(&one, sig);
 	if (sig != SIGSTOP)
@@ -240,4 +267,8 @@ void launch_signal_stop_too(struct launch_signal *s, int sig)
 	sigprocmask(SIG_BLOCK, &one, NULL);
 	if (sig != SIGSTOP)
 		sigaction(sig, &old, NULL);
+	if (waker > 0) {
+		kill(waker, SIGKILL);
+		waitpid(waker, NULL, 0);
+	}
 }

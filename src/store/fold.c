@@ -508,6 +508,9 @@ int store_fold(struct store *s, bool all, struct err *e)
 			r = fold_batch(s, FOLD_BYTES_MAX, e);
 		return r;
 	}
+	r = store_check_header(s, e);
+	if (r < 0)
+		return r;
 	s->folding = s->folding || fold_is_due(s);
 	if (s->folding && s->tail_rows)
 		r = fold_batch(s, fold_scaled(s, FOLD_SLICE), e);

@@ -409,6 +409,25 @@ const struct err *store_error(const struct store *s)
 	return &s->err;
 }
 
+/* Does the file still begin like a database? Read through SQLite's own
+ * descriptor: closing another one would drop its locks. With a WAL nothing else
+ * looks at the first page until the end. */
+int store_check_header(struct store *s, struct err *e)
+{
+	static const char magic[16] = "SQLite format 3";
+	sqlite3_file *file = NULL;
+	char head[16];
+
+	if (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+	    !file || !file->pMethods)
+		return 0;
+	if (file->pMethods->xRead(file, head, sizeof(head), 0) != SQLITE_OK ||
+	    memcmp(head, magic, sizeof(head)) == 0)
+		return 0;
+	s->corrupt = true;
+	return err_set(e, -EUCLEAN, "%s: its first page was overwritten", s->path);
+}
+
 bool store_is_alive(const struct store *s)
 {
 	struct stat st;

@@ -52,8 +52,8 @@ bool store_is_alive(const struct store *s);
 
 /* Fold tail rows into chunks. all: everything. Else, if there is enough to fold,
  * one slice of some tens of milliseconds, in one transaction; 1: more slices
- * wait. Called by the agent between commits. On error what was not folded stays
- * in the tail. */
+ * wait. Called by the agent between commits. Also looks whether the file still
+ * begins like a database. On error what was not folded stays in the tail. */
 int store_fold(struct store *s, bool all, struct err *e);
 
 struct store_stats {

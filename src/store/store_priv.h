@@ -234,6 +234,8 @@ struct store {
 
 /* End a transaction that failed; notes corruption. Returns r. */
 int store_abort(struct store *s, int r);
+/* 0, or -EUCLEAN: the first page of the file is no longer a database's. */
+int store_check_header(struct store *s, struct err *e);
 int64_t store_mono_ns(void);
 int64_t store_utc_ns(void);
 

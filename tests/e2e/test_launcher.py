@@ -303,3 +303,20 @@ def test_stop_and_continue_of_the_launcher_alone(launcher):
     assert wait_for(lambda: process_state(counted.pid) in "SR")
     assert wait_for(lambda: process_state(counted.child.pid) in "SR")
     assert counted.counts(0) == "[]"
+
+
+def test_stop_and_continue_of_the_command_alone(launcher):
+    counted = Counted(launcher, signal.SIGUSR1)
+    os.kill(counted.pid, signal.SIGSTOP)
+    assert wait_for(lambda: process_state(counted.child.pid) == "T")
+    os.kill(counted.pid, signal.SIGCONT)
+    assert wait_for(lambda: process_state(counted.child.pid) in "SR")
+    assert counted.counts(0) == "[]"
+
+
+def test_kill_of_a_stopped_command(launcher):
+    counted = Counted(launcher, signal.SIGUSR1)
+    os.kill(counted.pid, signal.SIGSTOP)
+    assert wait_for(lambda: process_state(counted.child.pid) == "T")
+    os.kill(counted.pid, signal.SIGKILL)
+    assert counted.child.wait(10) == -signal.SIGKILL
