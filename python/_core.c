@@ -92,6 +92,9 @@ static int core_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **ret
 	if (!type)
 		return -1;
 	*ret = (PyTypeObject *)type;
+#if PY_VERSION_HEX < 0x030a0000
+	(*ret)->tp_new = NULL; /* made by functions of the module only */
+#endif
 	return PyModule_AddType(module, *ret);
 }
 

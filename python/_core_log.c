@@ -142,15 +142,22 @@ static PyObject *metric_repr(PyObject *self)
 }
 
 static PyMethodDef metric_methods[] = {
-        {"set", metric_set, METH_O, "set(value): the gauge has this value now."},
-        {"add", metric_add, METH_O, "add(delta): add to the counter now."},
-        {"observe", metric_observe, METH_O, "observe(value): one observation for the histogram."},
+        {"set", metric_set, METH_O,
+         "set($self, value, /)\n--\n\nThe gauge has this value now, at the current step. Some "
+         "20 ns."},
+        {"add", metric_add, METH_O,
+         "add($self, delta, /)\n--\n\nAdd to the counter now, at the current step. Some 20 ns."},
+        {"observe", metric_observe, METH_O,
+         "observe($self, value, /)\n--\n\nOne observation for the histogram, now, at the current "
+         "step. Some 20 ns."},
         {"set_at", CORE_FAST(metric_set_at),
-         "set_at(value, step=None, time_ns=None): a value that arrives late. step None: it "
-         "belongs to none; time_ns as lapse.now() gives it, None: now."},
-        {"add_at", CORE_FAST(metric_add_at), "add_at(delta, step=None, time_ns=None): see set_at()."},
+         "set_at($self, value, step=None, time_ns=None)\n--\n\nA value that arrives late. step "
+         "None: it belongs to none; time_ns as lapse.now() gives it, None: now."},
+        {"add_at", CORE_FAST(metric_add_at),
+         "add_at($self, value, step=None, time_ns=None)\n--\n\nLike set_at(), for a counter."},
         {"observe_at", CORE_FAST(metric_observe_at),
-         "observe_at(value, step=None, time_ns=None): see set_at()."},
+         "observe_at($self, value, step=None, time_ns=None)\n--\n\nLike set_at(), for a "
+         "histogram."},
         {NULL, NULL, 0, NULL},
 };
 
@@ -179,35 +186,52 @@ PyType_Spec core_metric_spec = {
 
 /* ---- metric() ------------------------------------------------------------------ */
 
-/* {"k": v} as {"k", "v", NULL}; strings are kept alive by *keep. */
-static int metric_labels(PyObject *labels, const char *out[65], PyObject **keep)
-{
-	PyObject *key, *value, *text;
-	Py_ssize_t at = 0, n = 0;
+#define LABELS_MAX 32
 
-	*keep = PyList_New(0);
-	if (!*keep)
-		return -1;
-	if (labels && labels != Py_None && !PyDict_Check(labels)) {
+/* One text of a label; the list keeps it alive. */
+static const char *metric_label(PyObject *x, PyObject *keep)
+{
+	PyObject *text = PyObject_Str(x);
+	int err = text ? PyList_Append(keep, text) : -1;
+
+	Py_XDECREF(text);
+	return err < 0 ? NULL : PyUnicode_AsUTF8(text);
+}
+
+/* {"k": v} as {"k", "v", NULL}; strings are kept alive by *keep. str() of a
+ * label may run anything, so the dict's items are a list of their own. */
+static int metric_labels(PyObject *labels, const char *out[2 * LABELS_MAX + 1], PyObject **keep)
+{
+	PyObject *items;
+	Py_ssize_t i, n;
+
+	out[0] = NULL;
+	if (!labels || labels == Py_None)
+		return 0;
+	if (!PyDict_Check(labels)) {
 		PyErr_SetString(PyExc_TypeError, "metric(): labels must be a dict");
 		return -1;
 	}
-	while (labels && labels != Py_None && PyDict_Next(labels, &at, &key, &value) && n < 64) {
-		int i;
-
-		for (i = 0; i < 2; i++) {
-			text = PyObject_Str(i ? value : key);
-			if (!text || PyList_Append(*keep, text) < 0) {
-				Py_XDECREF(text);
-				return -1;
-			}
-			Py_DECREF(text); /* the list has it */
-			out[n] = PyUnicode_AsUTF8(text);
-			if (!out[n++])
-				return -1;
-		}
+	if (PyDict_GET_SIZE(labels) > LABELS_MAX) {
+		PyErr_Format(PyExc_ValueError, "metric(): at most %d labels, not %zd", LABELS_MAX,
+		             PyDict_GET_SIZE(labels));
+		return -1;
 	}
-	out[n] = NULL;
+	*keep = PyList_New(0);
+	items = *keep ? PyDict_Items(labels) : NULL;
+	n = items ? PyList_GET_SIZE(items) : 0;
+	for (i = 0; i < n && i < LABELS_MAX; i++) {
+		PyObject *item = PyList_GET_ITEM(items, i);
+
+		out[2 * i] = metric_label(PyTuple_GET_ITEM(item, 0), *keep);
+		out[2 * i + 1] = out[2 * i] ? metric_label(PyTuple_GET_ITEM(item, 1), *keep) : NULL;
+		if (!out[2 * i + 1])
+			break;
+	}
+	Py_XDECREF(items);
+	if (!items || i < n)
+		return -1;
+	out[2 * n] = NULL;
 	return 0;
 }
 
@@ -241,7 +265,7 @@ static PyObject *core_metric(PyObject *module, PyObject *const *args, Py_ssize_t
                              PyObject *kwnames)
 {
 	static const char *const names[] = {"name", "unit", "kind", "help", "labels", NULL};
-	const char *labels[65], *name, *unit, *help;
+	const char *labels[2 * LABELS_MAX + 1], *name, *unit, *help;
 	PyObject *in[5], *keep = NULL, *ret = NULL;
 	int kind;
 
@@ -409,7 +433,7 @@ static int log_refuse(struct core_scope *scope, PyObject *key, PyObject *value)
 	name = scope_join(scope, key);
 	if (!name)
 		return -1;
-	err = PyErr_WarnFormat(PyExc_RuntimeWarning, 2,
+	err = PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
 	                       "lapse.log: %U is a %.80s, not a number; it is left out (use "
 	                       "lapse.attr() or lapse.event() for text)",
 	                       name, Py_TYPE(value)->tp_name);
@@ -525,7 +549,7 @@ static int log_dict(struct log_frame *f, struct core_scope *scope, PyObject *dic
 static PyObject *core_log(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
                           PyObject *kwnames)
 {
-	static const char *const names[] = {"values", "step", "time_ns", NULL};
+	static const char *const names[] = {"values", "step", "time", NULL};
 	struct log_frame f;
 	int64_t step, time_ns;
 	PyObject *in[3], *dict;
@@ -565,8 +589,8 @@ PyMethodDef core_log_methods[] = {
          "find it: the same kind, name and labels give the same one. kind is 'gauge', 'counter' "
          "or 'histogram'; unit a base unit ('s', 'By', '1'). Costs about 1 us."},
         {"log", CORE_FAST(core_log),
-         "log(values, step=None, time_ns=None)\n--\n\nRecord a dict of numbers as one frame: one "
-         "time, one step (None: the current one). Nested dicts become 'outer/inner'. What is no "
+         "log(values, step=None, time=None)\n--\n\nRecord a dict of numbers as one frame: one "
+         "step (None: the current one), one time (as lapse.now() gives it; None: now). Nested dicts become 'outer/inner'. What is no "
          "number is left out, with one warning for each key. Costs about 50 ns a value; a tensor "
          "on a GPU is waited for by its own __float__."},
         {NULL, NULL, 0, NULL},

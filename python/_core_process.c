@@ -4,6 +4,9 @@
  */
 #include "_core.h"
 
+#include <limits.h>
+#include <string.h>
+
 /* A str argument as UTF-8; None gives `none`. NULL with an error set, or none. */
 static int process_text(const char *function, const char *what, PyObject *x, const char *none,
                         const char **ret)
@@ -17,7 +20,6 @@ static int process_text(const char *function, const char *what, PyObject *x, con
 		             Py_TYPE(x)->tp_name);
 		return -1;
 	}
-	/* Half characters (surrogates) cannot be stored; the rest of the text can. */
 	*ret = PyUnicode_AsUTF8(x);
 	return *ret ? 0 : -1;
 }
@@ -221,7 +223,9 @@ static PyObject *core_rank(PyObject *module, PyObject *const *args, Py_ssize_t n
 
 PyMethodDef core_process_methods[] = {
         {"open", CORE_FAST(core_open),
-         "open(name=None, ...)\n--\n\nOpen the ring; None, or why nothing is recorded."},
+         "open(name=None, project=None, role=None, dir=None, ring_bytes=None, lanes=None, "
+         "start_agent=False, rank=None, local_rank=None, world_size=None)\n--\n\nOpen the ring; "
+         "returns None, or why nothing is recorded."},
         {"close", core_close, METH_NOARGS, "close()\n--\n\nClose the ring."},
         {"is_open", core_is_open, METH_NOARGS, "is_open()\n--\n\nAre records taken?"},
         {"run_id", core_run_id, METH_NOARGS, "run_id()\n--\n\nThe run's id, '' before open()."},
@@ -229,14 +233,16 @@ PyMethodDef core_process_methods[] = {
          "evidence_path()\n--\n\nThe file whose text the agent stores when the process is dead, "
          "or None."},
         {"exit_status", core_exit_status, METH_O,
-         "exit_status(status)\n--\n\nSay with which status the process is about to exit."},
+         "exit_status(status, /)\n--\n\nSay with which status the process is about to exit."},
         {"now", core_now, METH_NOARGS,
          "now()\n--\n\nNanoseconds since 1970-01-01 UTC on lapse's own scale; 0 before init()."},
         {"heartbeat", core_heartbeat, METH_NOARGS,
          "heartbeat()\n--\n\nSay 'I am alive' in phases that neither step nor record."},
         {"stats", core_stats, METH_NOARGS,
          "stats()\n--\n\nWhat became of this process's records, as a dict."},
-        {"event", CORE_FAST(core_event), "event(severity, kind, text=None, attrs=None)"},
+        {"event", CORE_FAST(core_event), 
+         "event(severity, kind, text=None, attrs=None)\n--\n\nRecord something that happened; "
+         "severity 0 debug, 1 info, 2 warning, 3 error; attrs is a JSON object as text."},
         {"attr", CORE_FAST(core_attr),
          "attr(key, value)\n--\n\nSay something about this process that is text; the last value "
          "of a key wins."},

@@ -90,6 +90,30 @@ static PyObject *span_exit(PyObject *self, PyObject *const *args, Py_ssize_t nar
 	Py_RETURN_FALSE;
 }
 
+/* For coroutines: an open span of its own, not the innermost of its name. The
+ * token is the struct's bytes; others than begin()'s make no sense, but no harm. */
+static PyObject *span_begin(PyObject *self, PyObject *noargs)
+{
+	struct lapse_span span = lapse_span_begin(((struct core_span *)self)->handle);
+
+	(void)noargs;
+	return PyBytes_FromStringAndSize((const char *)&span, sizeof(span));
+}
+
+static PyObject *span_end(PyObject *self, PyObject *token)
+{
+	struct lapse_span span;
+
+	if (!PyBytes_Check(token) || PyBytes_GET_SIZE(token) != sizeof(span)) {
+		PyErr_SetString(PyExc_TypeError, "Span.end() takes what begin() returned");
+		return NULL;
+	}
+	memcpy(&span, PyBytes_AS_STRING(token), sizeof(span));
+	if (span.id == ((struct core_span *)self)->handle.id)
+		lapse_span_end(span);
+	Py_RETURN_NONE;
+}
+
 static int span_traverse(PyObject *self, visitproc visit, void *arg)
 {
 	Py_VISIT(Py_TYPE(self));
@@ -141,9 +165,14 @@ static PyObject *span_call(PyObject *self, PyObject *args, PyObject *kwargs)
 }
 
 static PyMethodDef span_methods[] = {
-        {"__enter__", span_enter, METH_NOARGS, "Begin the span in this thread."},
+        {"__enter__", span_enter, METH_NOARGS,
+         "__enter__($self, /)\n--\n\nBegin the span in this thread."},
         {"__exit__", (PyCFunction)(void (*)(void))span_exit, METH_FASTCALL,
-         "End it; exceptions go on."},
+         "__exit__($self, /, *exception)\n--\n\nEnd it; exceptions go on."},
+        {"begin", span_begin, METH_NOARGS,
+         "begin($self, /)\n--\n\nBegin a span that need not nest; returns what end() takes."},
+        {"end", span_end, METH_O,
+         "end($self, token, /)\n--\n\nEnd the span that begin() began, in any thread."},
         {NULL, NULL, 0, NULL},
 };
 
@@ -245,9 +274,9 @@ static PyObject *step_exit(PyObject *self, PyObject *const *args, Py_ssize_t nar
 }
 
 static PyMethodDef step_methods[] = {
-        {"__enter__", step_enter, METH_NOARGS, "Begin the step."},
+        {"__enter__", step_enter, METH_NOARGS, "__enter__($self, /)\n--\n\nBegin the step."},
         {"__exit__", (PyCFunction)(void (*)(void))step_exit, METH_FASTCALL,
-         "End it, unless an exception passes through."},
+         "__exit__($self, /, *exception)\n--\n\nEnd it, unless an exception passes through."},
         {NULL, NULL, 0, NULL},
 };
 
@@ -345,7 +374,7 @@ static PyObject *core_epoch_end(PyObject *module, PyObject *noargs)
 
 PyMethodDef core_span_methods[] = {
         {"span", core_span, METH_O,
-         "span(name)\n--\n\nThe span of that name: `with lapse.span('forward'):`, or a decorator. "
+         "span(name, /)\n--\n\nThe span of that name: `with lapse.span('forward'):`, or a decorator. "
          "A pair of enter and exit costs about 100 ns."},
         {"step", CORE_FAST(core_step),
          "step(step=None, samples=None, tokens=None)\n--\n\nA step as a context manager: step "
@@ -355,7 +384,7 @@ PyMethodDef core_span_methods[] = {
          "step_begin(step=None)\n--\n\nBegin a step; None: the last one plus 1."},
         {"step_end", CORE_FAST(core_step_end),
          "step_end(samples=None, tokens=None)\n--\n\nEnd the step."},
-        {"epoch_begin", core_epoch_begin, METH_O, "epoch_begin(epoch)\n--\n\nBegin an epoch."},
+        {"epoch_begin", core_epoch_begin, METH_O, "epoch_begin(epoch, /)\n--\n\nBegin an epoch, 0-based; one that is open ends."},
         {"epoch_end", core_epoch_end, METH_NOARGS, "epoch_end()\n--\n\nEnd the epoch."},
         {NULL, NULL, 0, NULL},
 };

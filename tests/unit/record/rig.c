@@ -14,10 +14,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -26,25 +28,36 @@
 void rig_failed(const char *file, int line, const char *what)
 {
 	fprintf(stderr, "%s:%d: in process %d: not so: %s; lapse_error(): \"%s\"\n", file, line,
-	        (int)getpid(), what, lapse_error());
+		(int)getpid(), what, lapse_error());
 	_exit(99);
 }
 
 void rig_make(struct rig *rig)
 {
-	static const char *const unset[] = {
-	        "LAPSE_RUN",          "LAPSE_DIR",     "LAPSE_RING_KIB", "LAPSE_DISABLE",
-	        "LAPSE_BIN",          "RANK",          "LOCAL_RANK",     "WORLD_SIZE",
-	        "SLURM_PROCID",       "SLURM_LOCALID", "SLURM_NTASKS",   "OMPI_COMM_WORLD_RANK",
-	        "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
-	        "PMI_LOCAL_RANK",     "PMI_SIZE"};
+	static const char *const unset[] = {"LAPSE_RUN",
+					    "LAPSE_DIR",
+					    "LAPSE_RING_KIB",
+					    "LAPSE_DISABLE",
+					    "LAPSE_BIN",
+					    "RANK",
+					    "LOCAL_RANK",
+					    "WORLD_SIZE",
+					    "SLURM_PROCID",
+					    "SLURM_LOCALID",
+					    "SLURM_NTASKS",
+					    "OMPI_COMM_WORLD_RANK",
+					    "OMPI_COMM_WORLD_LOCAL_RANK",
+					    "OMPI_COMM_WORLD_SIZE",
+					    "PMI_RANK",
+					    "PMI_LOCAL_RANK",
+					    "PMI_SIZE"};
 	char inner[80];
 	size_t i;
 
 	for (i = 0; i < sizeof(unset) / sizeof(unset[0]); i++)
 		unsetenv(unset[i]);
 	strcpy(rig->dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/lapse-test-XXXXXX"
-	                                               : "/tmp/lapse-test-XXXXXX");
+						       : "/tmp/lapse-test-XXXXXX");
 	assert_non_null(mkdtemp(rig->dir));
 	snprintf(inner, sizeof(inner), "%s/runs", rig->dir);
 	assert_int_equal(mkdir(inner, 0700), 0);
@@ -85,6 +98,8 @@ pid_t rig_start(void (*fn)(void *arg), void *arg)
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
+		/* Nothing is left when a test is ended from outside. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		fn(arg);
 		_exit(0);
 	}
@@ -152,8 +167,8 @@ static void tape_lane(struct tape *t, uint32_t lane)
 	uint64_t slots;
 
 	for (;;) {
-		assert_int_equal(reader_drain(&t->reader, lane, chunk, sizeof(chunk), &first, &slots),
-		                 0);
+		assert_int_equal(
+			reader_drain(&t->reader, lane, chunk, sizeof(chunk), &first, &slots), 0);
 		if (t->reader.lane[lane].quarantined)
 			fail_msg("lane %u: %s", lane, t->reader.lane[lane].why);
 		if (slots == 0)
@@ -278,7 +293,8 @@ size_t rig_count_files(const struct rig *rig, const char *suffix)
 
 	assert_non_null(dir);
 	while ((e = readdir(dir)))
-		n += rig_ends(e->d_name, suffix) && strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+		n += rig_ends(e->d_name, suffix) && strcmp(e->d_name, ".") &&
+		     strcmp(e->d_name, "..");
 	closedir(dir);
 	return n;
 }

@@ -36,7 +36,7 @@ __attribute__((noreturn)) void rig_failed(const char *file, int line, const char
 
 struct rig {
 	char dir[64]; /* $LAPSE_RENDEZVOUS */
-	int rings;    /* descriptor of rings/ in it */
+	int rings; /* descriptor of rings/ in it */
 };
 
 /* Make the folder (0700, with rings/ and runs/), on tmpfs if there is one, and an
@@ -72,7 +72,7 @@ struct tape {
 	struct tape_item {
 		uint32_t lane;
 		const struct wire_rec *r;
-	} *items;
+	} * items;
 	size_t n;
 	struct rig_def *defs; /* id - 1 */
 	size_t n_defs;

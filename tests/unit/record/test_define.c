@@ -40,7 +40,7 @@ static void play_done(struct rig *rig, struct tapes *t)
 }
 
 static void assert_def(const struct tape *t, uint32_t id, int kind, const char *name,
-                       const char *unit, const char *help, const char *labels)
+		       const char *unit, const char *help, const char *labels)
 {
 	const struct rig_def *d = &t->defs[id - 1];
 
@@ -71,7 +71,7 @@ static void same_child(void *arg)
 	CHECK(lapse_gauge("x", "s", NULL, ab).id == 5);
 	CHECK(lapse_gauge("x", "s", NULL, ba).id == 5);
 	CHECK(lapse_gauge("x", "s", NULL, twice).id == 5); /* of two equal keys the first */
-	CHECK(lapse_gauge("x", "s", NULL, half).id == 6);  /* a key without a value */
+	CHECK(lapse_gauge("x", "s", NULL, half).id == 6); /* a key without a value */
 	CHECK(lapse_gauge("y", "s", NULL, ab).id == 7);
 	CHECK(lapse_name("x").id == 4);
 	CHECK(lapse_gauge(NULL, "s", NULL, NULL).id == 0);
@@ -131,10 +131,12 @@ static void texts_child(void *arg)
 	CHECK(lapse_open(NULL) == 0);
 	CHECK(lapse_gauge("odd", NULL, NULL, odd).id == 1);
 	CHECK(lapse_gauge(run_of(text, 'n', 255, ""), run_of(unit, 'u', 63, ""),
-	                  run_of(help, 'h', 511, ""), NULL).id == 2);
+			  run_of(help, 'h', 511, ""), NULL)
+		      .id == 2);
 	CHECK(lapse_gauge(run_of(text, 'n', 256, ""), NULL, NULL, NULL).id == 2); /* cut to that */
 	CHECK(lapse_gauge(run_of(text, 'm', 254, E_ACUTE), run_of(unit, 'u', 62, E_ACUTE),
-	                  run_of(help, 'h', 510, E_ACUTE), NULL).id == 3);
+			  run_of(help, 'h', 510, E_ACUTE), NULL)
+		      .id == 3);
 	CHECK(lapse_gauge("long", NULL, NULL, long_value).id == 4);
 	CHECK(lapse_gauge("exact", NULL, NULL, exact).id == 5);
 	CHECK(lapse_gauge("quotes", NULL, NULL, quotes).id == 6);
@@ -464,10 +466,10 @@ static void test_fork_while_defining(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_same),          cmocka_unit_test(test_texts),
-	        cmocka_unit_test(test_count_limit),   cmocka_unit_test(test_bytes_limit),
-	        cmocka_unit_test(test_reopen),        cmocka_unit_test(test_full_registry),
-	        cmocka_unit_test(test_threads),       cmocka_unit_test(test_fork_while_defining),
+		cmocka_unit_test(test_same),        cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_count_limit), cmocka_unit_test(test_bytes_limit),
+		cmocka_unit_test(test_reopen),      cmocka_unit_test(test_full_registry),
+		cmocka_unit_test(test_threads),     cmocka_unit_test(test_fork_while_defining),
 	};
 
 	sh = rig_share(sizeof(*sh));

@@ -31,7 +31,7 @@ static struct {
 	int (*open)(const struct lapse_options *opt);
 	void (*close)(void);
 	struct lapse_metric (*gauge)(const char *name, const char *unit, const char *help,
-	                             const char *const *labels);
+				     const char *const *labels);
 	void (*set)(struct lapse_metric gauge, double value);
 	void (*stats)(struct lapse_stats *out);
 } dl;
@@ -327,9 +327,9 @@ static void test_killed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_dlclose),     cmocka_unit_test(test_copies),
-	        cmocka_unit_test(test_copies_race), cmocka_unit_test(test_exit),
-	        cmocka_unit_test(test_abrupt),      cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_dlclose),     cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_copies_race), cmocka_unit_test(test_exit),
+		cmocka_unit_test(test_abrupt),      cmocka_unit_test(test_killed),
 	};
 
 	sh = rig_share(sizeof(*sh));

@@ -114,8 +114,12 @@ static void plain_child_body(void)
 
 static void plain_child(void *arg)
 {
-	struct lapse_options o = {.size = sizeof(o), .name = "the run", .has_rank = 1, .rank = 3,
-	                          .local_rank = 1, .world_size = 8};
+	struct lapse_options o = {.size = sizeof(o),
+				  .name = "the run",
+				  .has_rank = 1,
+				  .rank = 3,
+				  .local_rank = 1,
+				  .world_size = 8};
 
 	(void)arg;
 	CHECK(lapse_open(&o) == 0);
@@ -282,8 +286,13 @@ static void test_folderless(void **state)
 /* A child that opens by itself, with options of its own: a worker with a rank. */
 static void opens_itself(void)
 {
-	struct lapse_options o = {.size = sizeof(o), .role = "rank", .has_rank = 1, .rank = 6,
-	                          .local_rank = -1, .world_size = -1, .lanes = 2};
+	struct lapse_options o = {.size = sizeof(o),
+				  .role = "rank",
+				  .has_rank = 1,
+				  .rank = 6,
+				  .local_rank = -1,
+				  .world_size = -1,
+				  .lanes = 2};
 
 	CHECK(lapse_open(&o) == 0);
 	CHECK(lapse_open(NULL) == 0);
@@ -622,16 +631,16 @@ static void test_fork_while_opening(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_fork),
-	        cmocka_unit_test(test_silent),
-	        cmocka_unit_test(test_folderless),
-	        cmocka_unit_test(test_opens_itself),
-	        cmocka_unit_test(test_fork_while_recording),
-	        cmocka_unit_test(test_fork_in_thread),
-	        cmocka_unit_test(test_clone),
-	        cmocka_unit_test(test_vfork),
-	        cmocka_unit_test(test_exec),
-	        cmocka_unit_test(test_fork_while_opening),
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_folderless),
+		cmocka_unit_test(test_opens_itself),
+		cmocka_unit_test(test_fork_while_recording),
+		cmocka_unit_test(test_fork_in_thread),
+		cmocka_unit_test(test_clone),
+		cmocka_unit_test(test_vfork),
+		cmocka_unit_test(test_exec),
+		cmocka_unit_test(test_fork_while_opening),
 	};
 
 	if (argc > 1 && strcmp(argv[1], "--image") == 0)

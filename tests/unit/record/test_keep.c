@@ -276,10 +276,10 @@ static void test_large(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_keep),
-	        cmocka_unit_test(test_wrap),
-	        cmocka_unit_test(test_stale),
-	        cmocka_unit_test(test_large),
+		cmocka_unit_test(test_keep),
+		cmocka_unit_test(test_wrap),
+		cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_large),
 	};
 
 	sh = rig_share(sizeof(*sh));

@@ -229,7 +229,8 @@ static void test_alive(void **state)
 static void options_child(void *arg)
 {
 	static char name[400], role[100];
-	struct lapse_options o = {.size = sizeof(o), .lanes = 3, .project = "p", .ring_bytes = 1 << 20};
+	struct lapse_options o = {
+		.size = sizeof(o), .lanes = 3, .project = "p", .ring_bytes = 1 << 20};
 
 	(void)arg;
 	memset(name, 'n', 254);
@@ -313,9 +314,8 @@ static void test_ring_kib(void **state)
 		const char *text;
 		uint64_t least, most;
 	} rows[] = {
-	        {"", 3 << 20, 5 << 20},    {"0", 3 << 20, 5 << 20},
-	        {"x", 3 << 20, 5 << 20},   {"-1", 3 << 20, 5 << 20},
-	        {"1", 64 << 10, 192 << 10}, {"1024", 512 << 10, 1 << 20},
+		{"", 3 << 20, 5 << 20},   {"0", 3 << 20, 5 << 20},    {"x", 3 << 20, 5 << 20},
+		{"-1", 3 << 20, 5 << 20}, {"1", 64 << 10, 192 << 10}, {"1024", 512 << 10, 1 << 20},
 	};
 	struct rig rig;
 	size_t i;
@@ -485,7 +485,7 @@ static void readonly_child(void *arg)
 static void test_folders(void **state)
 {
 	static void (*const rows[])(void *arg) = {mode_child, link_child, stranger_child,
-	                                          readonly_child};
+						  readonly_child};
 	struct rig rig;
 	size_t i;
 
@@ -687,13 +687,13 @@ static void test_timer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_twice),        cmocka_unit_test(test_again),
-	        cmocka_unit_test(test_alive),        cmocka_unit_test(test_options),
-	        cmocka_unit_test(test_environment),  cmocka_unit_test(test_ring_kib),
-	        cmocka_unit_test(test_option_sizes), cmocka_unit_test(test_disable),
-	        cmocka_unit_test(test_folders),      cmocka_unit_test(test_cap),
-	        cmocka_unit_test(test_full),         cmocka_unit_test(test_ulimit),
-	        cmocka_unit_test(test_memory),       cmocka_unit_test(test_timer),
+		cmocka_unit_test(test_twice),        cmocka_unit_test(test_again),
+		cmocka_unit_test(test_alive),        cmocka_unit_test(test_options),
+		cmocka_unit_test(test_environment),  cmocka_unit_test(test_ring_kib),
+		cmocka_unit_test(test_option_sizes), cmocka_unit_test(test_disable),
+		cmocka_unit_test(test_folders),      cmocka_unit_test(test_cap),
+		cmocka_unit_test(test_full),         cmocka_unit_test(test_ulimit),
+		cmocka_unit_test(test_memory),       cmocka_unit_test(test_timer),
 	};
 
 	sh = rig_share(sizeof(*sh));

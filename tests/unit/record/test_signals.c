@@ -151,9 +151,9 @@ static void test_hammer(void **state)
 	assert_int_equal(sh->stats.attempts, 3 * (sh->handler_calls + sh->main_sent));
 	/* A handler that interrupted the claim of the lane had none to count in. */
 	assert_int_equal(sh->stats.dropped,
-	                 lane->dropped_signal + t.a[0].reader.ctl->dropped_no_lane);
+			 lane->dropped_signal + t.a[0].reader.ctl->dropped_no_lane);
 	assert_int_equal(sh->stats.accepted,
-	                 frames[0] + frames[1] + rest + t.a[0].reader.lane[0].overwritten);
+			 frames[0] + frames[1] + rest + t.a[0].reader.lane[0].overwritten);
 	/* Main never loses one; what is left is its end. */
 	assert_true(next[0] == sh->main_sent);
 	assert_int_equal(lane->depth, 0);
@@ -283,9 +283,9 @@ static void test_churn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_hammer),
-	        cmocka_unit_test(test_first),
-	        cmocka_unit_test(test_churn),
+		cmocka_unit_test(test_hammer),
+		cmocka_unit_test(test_first),
+		cmocka_unit_test(test_churn),
 	};
 
 	sh = rig_share(sizeof(*sh));

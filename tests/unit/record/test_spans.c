@@ -355,7 +355,7 @@ static void scope_child(void *arg)
 static void test_scope(void **state)
 {
 	static const char *const want[] = {"inner", "inner", "outer", "inner",
-	                                   "inner", "inner", "outer"};
+					   "inner", "inner", "outer"};
 	struct rig rig;
 	struct tapes t;
 	struct tape *tape = play(&rig, &t, scope_child);
@@ -374,10 +374,10 @@ static void test_scope(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_nested),       cmocka_unit_test(test_not_nested),
-	        cmocka_unit_test(test_rolling),      cmocka_unit_test(test_deep),
-	        cmocka_unit_test(test_other_thread),
-	        cmocka_unit_test(test_span_at),      cmocka_unit_test(test_scope),
+		cmocka_unit_test(test_nested),       cmocka_unit_test(test_not_nested),
+		cmocka_unit_test(test_rolling),      cmocka_unit_test(test_deep),
+		cmocka_unit_test(test_other_thread), cmocka_unit_test(test_span_at),
+		cmocka_unit_test(test_scope),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

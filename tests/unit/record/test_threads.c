@@ -387,9 +387,9 @@ static void test_restless(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_crowd),  cmocka_unit_test(test_line),
-	        cmocka_unit_test(test_ending), cmocka_unit_test(test_many),
-	        cmocka_unit_test(test_restless),
+		cmocka_unit_test(test_crowd),    cmocka_unit_test(test_line),
+		cmocka_unit_test(test_ending),   cmocka_unit_test(test_many),
+		cmocka_unit_test(test_restless),
 	};
 
 	sh = rig_share(sizeof(*sh));

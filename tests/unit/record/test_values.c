@@ -65,7 +65,7 @@ static void play_done(struct rig *rig, struct tapes *t)
 }
 
 static void assert_rec(const struct wire_rec *r, int type, int flags, uint32_t id, uint64_t value,
-                       int64_t step)
+		       int64_t step)
 {
 	assert_int_equal(r->type, type);
 	assert_int_equal(r->flags, flags);
@@ -81,13 +81,12 @@ static void assert_time(uint64_t time)
 }
 
 static const uint64_t odd_values[] = {
-        0x7ff8deadbeef1234, /* NaN with a payload */
-        0xfff8000000000001, /* negative NaN */
-        0x8000000000000000, /* -0.0 */
-        0x7ff0000000000000, /* infinity */
-        0xfff0000000000000,
-        0x0000000000000001, /* smallest denormal */
-        0x7fefffffffffffff, /* largest number */
+	0x7ff8deadbeef1234, /* NaN with a payload */
+	0xfff8000000000001, /* negative NaN */
+	0x8000000000000000, /* -0.0 */
+	0x7ff0000000000000, /* infinity */
+	0xfff0000000000000, 0x0000000000000001, /* smallest denormal */
+	0x7fefffffffffffff, /* largest number */
 };
 #define ODD (sizeof(odd_values) / sizeof(odd_values[0]))
 
@@ -268,7 +267,7 @@ static void steps_child(void *arg)
 	lapse_step_begin(LAPSE_STEP_NEXT); /* the first: 0 */
 	lapse_step_end(32, 4096);
 	lapse_step_end(32, 4096); /* ended already */
-	lapse_set(g, 1);          /* 0 stays current */
+	lapse_set(g, 1); /* 0 stays current */
 	lapse_step_begin(LAPSE_STEP_NEXT);
 	lapse_step_end(-1, NAN);
 	lapse_step_begin(100);
@@ -347,8 +346,7 @@ static void test_epochs(void **state)
 		uint32_t id;
 		bool ends;
 		int64_t step;
-	} want[] = {{0, false, NONE}, {0, true, 9},  {1, false, 9},
-	            {1, true, 9},     {2, false, 9}};
+	} want[] = {{0, false, NONE}, {0, true, 9}, {1, false, 9}, {1, true, 9}, {2, false, 9}};
 	struct rig rig;
 	struct tapes t;
 	const struct wire_rec *r;
@@ -388,7 +386,7 @@ static char *run_of(size_t n, const char *tail)
 	return s;
 }
 
-#define E_ACUTE "\xc3\xa9"     /* 2 bytes */
+#define E_ACUTE "\xc3\xa9" /* 2 bytes */
 #define EMOJI "\xf0\x9f\x9a\x80" /* 4 bytes */
 
 static void events_child(void *arg)
@@ -411,7 +409,7 @@ static void events_child(void *arg)
 }
 
 static void assert_text(const struct wire_rec *r, int flags, uint32_t id, uint32_t n0, uint32_t n1,
-                        uint32_t n2)
+			uint32_t n2)
 {
 	struct wire_text text;
 
@@ -543,10 +541,10 @@ static void test_before_open(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_values), cmocka_unit_test(test_frames),
-	        cmocka_unit_test(test_steps),  cmocka_unit_test(test_epochs),
-	        cmocka_unit_test(test_events), cmocka_unit_test(test_attrs),
-	        cmocka_unit_test(test_before_open),
+		cmocka_unit_test(test_values),      cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_steps),       cmocka_unit_test(test_epochs),
+		cmocka_unit_test(test_events),      cmocka_unit_test(test_attrs),
+		cmocka_unit_test(test_before_open),
 	};
 
 	sh = rig_share(sizeof(*sh));

@@ -104,10 +104,10 @@ static void test_boot_id(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_kind),
-	        cmocka_unit_test(test_monotonic),
-	        cmocka_unit_test(test_anchor),
-	        cmocka_unit_test(test_boot_id),
+		cmocka_unit_test(test_kind),
+		cmocka_unit_test(test_monotonic),
+		cmocka_unit_test(test_anchor),
+		cmocka_unit_test(test_boot_id),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,7 +176,7 @@ static void test_lock(void **state)
 
 	(void)state;
 	assert_int_equal(rendezvous_is_locked(dir, "lock"), 0); /* no such file */
-	assert_int_equal(faccessat(dir, "lock", F_OK, 0), -1);  /* and none made */
+	assert_int_equal(faccessat(dir, "lock", F_OK, 0), -1); /* and none made */
 	fd = rendezvous_lock(dir, "lock");
 	assert_true(fd >= 0);
 	/* A lock of an open file: our own second try fails, too. */
@@ -188,7 +188,7 @@ static void test_lock(void **state)
 	if (pid == 0) {
 		close(fd); /* inherited: the lock is its last copy's */
 		status = rendezvous_is_locked(dir, "lock") == 1 &&
-		         rendezvous_lock(dir, "lock") == -EAGAIN;
+			 rendezvous_lock(dir, "lock") == -EAGAIN;
 		_exit(status ? 0 : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -324,14 +324,14 @@ static void test_bell(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup_teardown(test_path, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_open, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_refuse, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_lock, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_posix_lock, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_start_time, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_zombie, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_bell, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_path, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_open, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refuse, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lock, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_posix_lock, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_start_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_zombie, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bell, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

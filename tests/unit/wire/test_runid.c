@@ -75,9 +75,9 @@ static void test_calendar(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_known),
-	        cmocka_unit_test(test_letters),
-	        cmocka_unit_test(test_calendar),
+		cmocka_unit_test(test_known),
+		cmocka_unit_test(test_letters),
+		cmocka_unit_test(test_calendar),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
