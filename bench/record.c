@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define CALLS 2000000
-#define LANE_SLOTS 65536u /* of lane 0, by default: the bare loop's mapping is as large */
+#define LANE_SLOTS 131072u/* of lane 0, by default: the bare loop's mapping is as large */
 
 struct slot {
 	uint64_t a, time;

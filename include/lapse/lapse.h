@@ -90,7 +90,7 @@ struct lapse_options {
 	const char *role;      /* what this process is: "trainer" (default), "worker", ... */
 	const char *store_dir; /* where a run without `lapse run` is stored;
 	                          default $LAPSE_DIR, else ./lapse-runs */
-	size_t ring_bytes;     /* size of this process's ring; default 4.25 MiB, or
+	size_t ring_bytes;     /* size of this process's ring; default 8.25 MiB, or
 	                          $LAPSE_RING_KIB; cut to 1/16 of what the file system
 	                          has free and 1/64 of the memory limit */
 	unsigned lanes;        /* threads that can record at the same time;

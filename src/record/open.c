@@ -22,7 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OPEN_RING_DEFAULT (4352ull << 10) /* lane 0 gets 2 MiB, 15 others 128 KiB */
+#define OPEN_RING_DEFAULT (8448ull << 10) /* lane 0 gets 4 MiB, 15 others 256 KiB */
+#define OPEN_REGISTRY_DEFAULT (264ull << 10)
 #define OPEN_RING_FORKED (512ull << 10)
 #define OPEN_LANES_DEFAULT 16u
 #define OPEN_LANES_FORKED 4u
@@ -153,6 +154,8 @@ static int open_make_ring(int rings, const char *tmp, bool forked, struct ring_m
 
 	if (shape.registry_bytes < shape.bytes / 16)
 		shape.registry_bytes = (shape.bytes / 16) & ~(uint64_t)(WIRE_PAGE - 1);
+	if (shape.registry_bytes > OPEN_REGISTRY_DEFAULT && registry < OPEN_REGISTRY_DEFAULT)
+		shape.registry_bytes = OPEN_REGISTRY_DEFAULT;
 	for (;;) {
 		err = ring_create(rings, tmp, &shape, ret);
 		if (err != -ENOSPC || shape.bytes / 2 < RING_BYTES_MIN)
