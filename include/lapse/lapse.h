@@ -109,7 +109,8 @@ struct lapse_options {
  *
  * Returns 0, also when the ring is open already (the options are then not
  * looked at), or a negative errno; everything stays inert then and
- * lapse_error() says why: -ENOSPC no room for a ring of 192 KiB in the shared
+ * lapse_error() says why: -EFBIG the limit of file sizes (ulimit -f) is below
+ * a ring, -ENOSPC no room for a ring of 192 KiB in the shared
  * memory file system, -EACCES or -EPERM the rendezvous directory is not
  * ours alone, -EINVAL bad options, -ENOSYS lapse is switched off by
  * $LAPSE_DISABLE. Not for signal handlers. Takes about a millisecond. */
@@ -173,7 +174,8 @@ struct lapse_metric {
  *   name    "loss" or "grad/norm"; at most LAPSE_NAME_MAX bytes, not empty
  *   unit    base unit: "s", "By", "1", "nat"; NULL or "" if it has none
  *   help    one line; may be NULL
- *   labels  {"key", "value", ..., NULL} or NULL; order does not matter
+ *   labels  {"key", "value", ..., NULL} or NULL; order does not matter; at most 32;
+ *           one that does not fit into LAPSE_LABELS_MAX is left out whole
  * If a name with the same labels exists with another unit or kind, the agent
  * keeps the first and says so in an event.
  * Returns id 0 if the name is NULL or empty or the registry is full (counted).
@@ -235,7 +237,7 @@ struct lapse_name {
 struct lapse_span {
 	uint64_t start; /* ticks of the ring's clock; 0: inert */
 	uint32_t id;    /* name */
-	uint32_t slot;  /* place among the thread's open spans */
+	uint32_t slot;  /* where it is among the open spans; opaque */
 };
 
 /* Define a name, or find it. As lapse_gauge() for errors, lock and handlers. */

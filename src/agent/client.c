@@ -469,7 +469,11 @@ unsigned client_open_spans(struct client *c, char *name, size_t cap)
 		const struct wire_lane *l = &c->reader.lanes[i];
 
 		depth = l->depth < WIRE_SPANS_OPEN ? l->depth : WIRE_SPANS_OPEN;
-		for (k = 0; k < depth && l->tid; k++, n++) {
+		for (k = 0; k < depth && l->tid; k++) {
+			/* A place whose span ended before those above it. */
+			if (l->open[k].start == 0)
+				continue;
+			n++;
 			if (l->open[k].start >= oldest)
 				continue;
 			oldest = l->open[k].start;
@@ -512,24 +516,38 @@ static int client_evidence(struct client *c, int rings, int64_t end_ns)
 	return err;
 }
 
+int64_t client_end_time(const struct client *c, int64_t otherwise)
+{
+	struct wire_anchor a[WIRE_ANCHORS];
+	unsigned n = reader_anchors(&c->reader, a);
+
+	if (n == 0 || !(reader_is_closed(&c->reader) || (c->reader.ctl && c->reader.ctl->has_exit)))
+		return otherwise;
+	return c->epoch.real_ns + a[n - 1].boot_ns - c->epoch.boot_ns;
+}
+
 int client_end(struct client *c, int rings, int64_t end_ns)
 {
-	char *attrs;
-	char text[128];
+	char name[256], text[128], *attrs;
 	int err = client_evidence(c, rings, end_ns);
+	int severity = 3;
 
 	if (err)
 		return err;
 	c->ended = true;
 	/* Its last drops may have come after its last record. */
 	c->pending = true;
-	if (c->reader.ring.state != WIRE_STATE_CLOSED &&
-	    (!c->reader.ctl || c->reader.ctl->state != WIRE_STATE_CLOSED)) {
+	if (!reader_is_closed(&c->reader) && !(c->reader.ctl && c->reader.ctl->has_exit)) {
+		/* Children of fork() often leave by _exit(): no alarm, unless they
+		 * were in the middle of something. */
+		if (c->reader.ring.forked && !client_open_spans(c, name, sizeof(name)))
+			severity = 1;
 		attrs = crash_attrs(c);
 		snprintf(text, sizeof(text), "process %u ended without closing its ring",
 		         c->reader.ring.pid);
-		err = client_event(c, end_ns, SINK_STEP_NONE, 3, "crash", text, attrs);
+		err = client_event(c, end_ns, SINK_STEP_NONE, severity,
+		                   severity == 3 ? "crash" : "ended", text, attrs);
 		free(attrs);
 	}
-	return err ? err : client_process(c, end_ns);
+	return err ? err : client_process(c, client_end_time(c, end_ns));
 }

@@ -100,6 +100,10 @@ int client_end(struct client *c, int rings, int64_t end_ns);
 /* Name of the evidence file in rings/; "" if there can be none. */
 void client_evidence_name(const struct client *c, char *out, size_t cap);
 
+/* When the process closed or exited, by its own last anchor, UTC; `otherwise` if
+ * it did neither. */
+int64_t client_end_time(const struct client *c, int64_t otherwise);
+
 /* Open spans of all lanes: longest open span's name ("" none), and how many. */
 unsigned client_open_spans(struct client *c, char *name, size_t cap);
 

@@ -18,6 +18,9 @@ static void crash_spans(struct client *c, struct json *j, const struct wire_lane
 	json_key(j, "open_spans");
 	json_array(j);
 	for (i = 0; i < depth; i++) {
+		/* Spans need not nest: a place may be empty. */
+		if (l->open[i].start == 0)
+			continue;
 		json_object(j);
 		json_kstr(j, "name", client_name(c, l->open[i].name));
 		json_kint(j, "start_ns", client_utc(c, l->open[i].start));

@@ -69,24 +69,32 @@ static bool end_is_orphan(const struct live *l, int runs)
 	return true;
 }
 
-/* The outcome that the control page of the run's first process tells: what it
- * says of its exit, or that it closed its ring. */
+/* The outcome that the run's first process tells: by its status at exit, or by
+ * having closed a ring. */
 static void end_guess_outcome(struct live *l)
 {
 	struct run_outcome *o = xcalloc(1, sizeof(*o));
 	const struct wire_ctl *ctl = NULL;
+	bool closed = false;
 	size_t i;
 
-	for (i = 0; i < l->n_clients && !ctl; i++)
-		if (l->clients[i]->reader.ring.pid == (uint32_t)l->start.child_pid)
-			ctl = l->clients[i]->reader.ctl;
+	o->end_ns = live_utc(l, clock_ns(CLOCK_BOOTTIME));
+	for (i = 0; i < l->n_clients; i++) {
+		const struct reader *r = &l->clients[i]->reader;
+
+		if (r->ring.pid != (uint32_t)l->start.child_pid)
+			continue;
+		closed = closed || reader_is_closed(r);
+		o->end_ns = client_end_time(l->clients[i], o->end_ns);
+		if (r->ctl && r->ctl->has_exit)
+			ctl = r->ctl;
+	}
 	o->kind = RUN_LOST;
 	o->code = -1;
-	if (ctl && !l->has_file && (ctl->has_exit || ctl->state == WIRE_STATE_CLOSED)) {
+	if ((ctl || closed) && !l->has_file) {
 		o->kind = RUN_EXITED;
-		o->code = ctl->has_exit ? ctl->exit_status & 0xff : -1;
+		o->code = ctl ? ctl->exit_status & 0xff : -1;
 	}
-	o->end_ns = live_utc(l, clock_ns(CLOCK_BOOTTIME));
 	snprintf(o->id, sizeof(o->id), "%s", l->start.id);
 	l->outcome = o;
 	l->has_outcome = true;

@@ -178,6 +178,13 @@ bool reader_is_whole(const struct reader *r)
 	return !guard_is_broken(r->head) && !(r->ctl_map && guard_is_broken(r->ctl_map));
 }
 
+bool reader_is_closed(const struct reader *r)
+{
+	const struct wire_ring *ring = guard_base(r->head);
+
+	return __atomic_load_n(&ring->state, __ATOMIC_ACQUIRE) == WIRE_STATE_CLOSED;
+}
+
 bool reader_resume(struct reader *r, uint32_t lane, uint64_t pos, uint64_t rec, uint64_t stored,
                    uint64_t overwritten, uint64_t broken)
 {

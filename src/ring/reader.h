@@ -56,6 +56,9 @@ void reader_done(struct reader *r);
  * nothing read since can be trusted. */
 bool reader_is_whole(const struct reader *r);
 
+/* Has the process closed this ring? */
+bool reader_is_closed(const struct reader *r);
+
 /* One definition; strings end in NUL and live during the call. */
 struct reader_def {
 	uint32_t id;

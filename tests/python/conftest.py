@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the package's tests, which run against an installed wheel.
+
+    def test_x(place):
+        run = place.script("import lapse; lapse.init(); lapse.log({'a': 1})")
+        assert run.values("a") == [1]
+
+Each place is a runs folder and a rendezvous folder on tmpfs, so an agent of its
+own; all are gone after the test. Every test ends after 60 s unless marked
+otherwise.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+TIMEOUT = 60  # seconds for a test
+PROGRAM = Path(sys.executable).parent / "lapse"
+SCHEDULERS = ("LAPSE_", "SLURM_", "OMPI_", "PMI_")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT))
+
+
+def wait_for(question, timeout=20):
+    """Ask until the answer is true; the answer, or what was last said."""
+    end = time.monotonic() + timeout
+    while True:
+        answer = question()
+        if answer or time.monotonic() > end:
+            return answer
+        time.sleep(0.05)
+
+
+class Stored:
+    """What is stored of a run: the rows of `lapse export --to json`."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        self.info = rows[0]
+        self.names = {row["series"]: row for row in rows if row["type"] == "series"}
+
+    def of(self, kind, name):
+        """Rows of one type of all series of that name, in the order of time."""
+        found = [
+            row
+            for row in self.rows
+            if row["type"] == kind and self.names[row["series"]]["name"] == name
+        ]
+        return sorted(found, key=lambda row: row["time_ns"])
+
+    def values(self, name):
+        return [row["value"] for row in self.of("sample", name)]
+
+    def steps(self, name):
+        return [row["step"] for row in self.of("sample", name)]
+
+    def spans(self, name):
+        return self.of("span", name)
+
+    def events(self, kind=None):
+        return [
+            row for row in self.rows if row["type"] == "event" and kind in (None, row["kind"])
+        ]
+
+    def recorded(self):
+        """{name: [(step, value)]} of everything that the program recorded itself."""
+        out = {}
+        for row in self.rows:
+            if row["type"] != "sample":
+                continue
+            series = self.names[row["series"]]
+            if series["source"] == "record":
+                out.setdefault(series["name"], []).append((row["step"], row["value"]))
+        return {name: sorted(points, key=repr) for name, points in out.items()}
+
+    def processes(self):
+        """Those that recorded."""
+        return [
+            row
+            for row in self.rows
+            if row["type"] == "process" and row["role"] not in ("host", "command")
+        ]
+
+
+class Done(Stored):
+    """A script that has ended, and what is stored of its (last) run."""
+
+    def __init__(self, process, place):
+        self.returncode = process.returncode
+        self.stdout, self.stderr = process.stdout, process.stderr
+        super().__init__(place.export())
+
+
+class Place:
+    def __init__(self, folder, rendezvous):
+        self.folder, self.rendezvous = folder, rendezvous
+        self.runs = folder / "runs"
+        self.env = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(SCHEDULERS) and k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+        }
+        self.env.update(
+            LAPSE_DIR=str(self.runs),
+            LAPSE_RENDEZVOUS=str(rendezvous),
+            PYTHONFAULTHANDLER="",
+            NO_COLOR="1",
+            TZ="UTC",
+            LC_ALL="C.UTF-8",
+        )
+
+    def start(self, code, *arguments, launcher=False, **options):
+        path = self.folder / "script.py"
+        path.write_text(textwrap.dedent(code))
+        command = [sys.executable, "-u", str(path), *arguments]
+        if launcher:
+            command = [str(PROGRAM), "run", "--quiet", "--", *command]
+        options.setdefault("env", self.env)
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+
+    def run(self, code, *arguments, check=0, timeout=50, **options):
+        """Run a script to its end: a CompletedProcess. check: the exit status that it
+        must have, None: any."""
+        with self.start(code, *arguments, **options) as process:
+            try:
+                out, err = process.communicate(timeout=timeout)
+            except BaseException:
+                process.kill()
+                raise
+        if check is not None:
+            assert process.returncode == check, err
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def script(self, code, *arguments, **options):
+        return Done(self.run(code, *arguments, **options), self)
+
+    def ids(self):
+        """Ids of the runs, oldest first."""
+        return sorted(p.name for p in self.runs.iterdir()) if self.runs.is_dir() else []
+
+    def _export(self, run):
+        done = subprocess.run(
+            [PROGRAM, "export", run, "--to", "json"],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def export(self, run="last"):
+        """The rows of a run, once its end is stored."""
+        rows = []
+
+        def ended():
+            nonlocal rows
+            rows = self._export(run)
+            return bool(rows) and rows[0]["outcome"] != "running"
+
+        assert wait_for(ended), f"the end of run {run} was not stored: {rows[:1]}"
+        return rows
+
+    def stored(self, run="last"):
+        return Stored(self.export(run))
+
+    def attrs(self, run="last"):
+        """{key: value} of the run's attributes, once its end is stored."""
+        import lapse
+
+        self.export(run)
+        with lapse.open_run(run, dir=self.runs) as reader:
+            return {attr.key: attr.value for attr in reader.attrs()}
+
+    def end_agent(self):
+        try:
+            pid = int((self.rendezvous / "agent.lock").read_text().split()[0])
+            os.kill(pid, signal.SIGTERM)
+        except (OSError, ValueError, IndexError):
+            return
+
+        def gone():
+            try:
+                os.kill(pid, 0)
+            except OSError:
+                return True
+            return False
+
+        if not wait_for(gone, 5):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _folder():
+    shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    return Path(tempfile.mkdtemp(prefix="lapse-python-", dir=shared))
+
+
+@pytest.fixture
+def place(tmp_path):
+    one = Place(tmp_path, _folder())
+    yield one
+    one.end_agent()
+    shutil.rmtree(one.rendezvous, ignore_errors=True)
+
+
+@pytest.fixture(name="wait_for")
+def wait_for_fixture():
+    return wait_for
+
+
+@pytest.fixture(scope="session")
+def recording(tmp_path_factory):
+    """lapse, recording in the process of the tests, for nobody to read."""
+    import lapse
+
+    rendezvous = _folder()
+    os.environ["LAPSE_RENDEZVOUS"] = str(rendezvous)
+    run = lapse.init(
+        dir=tmp_path_factory.mktemp("runs"), capture=False, settings={"start_agent": False}
+    )
+    del os.environ["LAPSE_RENDEZVOUS"]
+    assert run.recording, run.error
+    yield lapse
+    lapse.finish()
+    shutil.rmtree(rendezvous, ignore_errors=True)
