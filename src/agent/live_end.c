@@ -179,7 +179,12 @@ static bool end_has_outcome(struct live *l, int runs, bool once)
 		l->orphan_ns = now;
 	if (!once && now - l->orphan_ns < END_GRACE_NS)
 		return false;
-	end_guess_outcome(l);
+	/* Again, now that the launcher is known to be dead: it may have written
+	 * it between our two looks. */
+	if (l->has_file)
+		end_read_outcome(l, runs);
+	if (!l->has_outcome)
+		end_guess_outcome(l);
 	return true;
 }
 

@@ -67,7 +67,7 @@ def calls(lapse):
         "step bad": (lambda: lapse.step(text), text),
         "event": (lambda: lapse.event("kind", text, a=text), text),
         "attr": (lambda: lapse.attr(key, text), text),
-        "stats": (lambda: lapse.stats(), number),
+        "stats": (lapse.stats, number),
     }
 
 
