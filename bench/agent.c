@@ -81,9 +81,9 @@ static double rows_per_s(void)
 	snprintf(path, sizeof(path), "%s/rows.db", disk);
 	if (sqlite3_open(path, &db) != SQLITE_OK ||
 	    sqlite3_exec(db,
-	                 "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-	                 "DROP TABLE IF EXISTS s; CREATE TABLE s(series, time, step, value);",
-	                 NULL, NULL, NULL) != SQLITE_OK ||
+			 "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+			 "DROP TABLE IF EXISTS s; CREATE TABLE s(series, time, step, value);",
+			 NULL, NULL, NULL) != SQLITE_OK ||
 	    sqlite3_prepare_v2(db, "INSERT INTO s VALUES (?,?,?,?)", -1, &st, NULL) != SQLITE_OK)
 		die("peer", sqlite3_errmsg(db));
 	t = bench_now();
@@ -141,7 +141,7 @@ static void bench_commit(void)
 		rows[lap] = rows_per_s();
 	}
 	bench_print("agent/ring-to-commit", bench_median(rate, LAPS), "records/s", "SQLite rows",
-	            bench_median(rows, LAPS), BENCH_VALUE_MIN, 5e6);
+		    bench_median(rows, LAPS), BENCH_VALUE_MIN, 5e6);
 	bench_print("agent/fold", bench_median(fold, LAPS), "samples/s", NULL, 0, BENCH_NONE, 0);
 	client_free(c);
 	store_close(store, &e);
@@ -280,7 +280,7 @@ static int64_t folder_bytes(const char *root)
 
 /* One trainer under a real agent, until its run is folded and closed. */
 static void run_agent(const char *self, const char *name, uint64_t (*train)(double), double seconds,
-                      struct trained *ret)
+		      struct trained *ret)
 {
 	double cpu, written, bytes = -1;
 	pid_t agent, child;
@@ -313,7 +313,7 @@ static void run_agent(const char *self, const char *name, uint64_t (*train)(doub
 	bench_print(text, written / (double)ret->samples, "B/sample", NULL, 0, BENCH_NONE, 0);
 	snprintf(text, sizeof(text), "agent/%s-bytes-kept", name);
 	bench_print(text, bytes / (double)ret->samples, "B/sample",
-	            "time, step and value as they are", 24, BENCH_NONE, 0);
+		    "time, step and value as they are", 24, BENCH_NONE, 0);
 }
 
 static void bench_real(const char *self, double seconds)
@@ -323,9 +323,9 @@ static void bench_real(const char *self, double seconds)
 	run_agent(self, "usual", train_usual, seconds / 2, &t);
 	run_agent(self, "million", train_flat_out, seconds, &t);
 	bench_print("agent/million-rate", (double)t.stats.attempts / seconds, "records/s", NULL, 0,
-	            BENCH_VALUE_MIN, 0.99e6);
+		    BENCH_VALUE_MIN, 0.99e6);
 	bench_print("agent/million-dropped", (double)t.stats.dropped, "records", NULL, 0,
-	            BENCH_VALUE_MAX, 0);
+		    BENCH_VALUE_MAX, 0);
 }
 
 int main(int argc, char **argv)

@@ -27,7 +27,7 @@ double bench_median(double *v, int n)
 }
 
 void bench_print(const char *name, double value, const char *unit, const char *peer,
-                 double peer_value, enum bench_goal kind, double goal)
+		 double peer_value, enum bench_goal kind, double goal)
 {
 	static const char *const signs[] = {"", "<= ", ">= ", "ratio <= ", "ratio >= "};
 	double ratio = peer ? value / peer_value : 0;
@@ -36,7 +36,8 @@ void bench_print(const char *name, double value, const char *unit, const char *p
 
 	printf("{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"%s\"", name, value, unit);
 	if (peer)
-		printf(",\"peer\":\"%s\",\"peer_value\":%.6g,\"ratio\":%.4g", peer, peer_value, ratio);
+		printf(",\"peer\":\"%s\",\"peer_value\":%.6g,\"ratio\":%.4g", peer, peer_value,
+		       ratio);
 	else
 		printf(",\"peer\":null,\"peer_value\":null,\"ratio\":null");
 	if (kind == BENCH_NONE)

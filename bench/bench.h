@@ -19,7 +19,7 @@ double bench_now(void);
 double bench_median(double *v, int n);
 
 enum bench_goal {
-	BENCH_NONE,     /* a figure without a goal */
+	BENCH_NONE,      /* a figure without a goal */
 	BENCH_VALUE_MAX, /* value at most goal */
 	BENCH_VALUE_MIN, /* value at least goal */
 	BENCH_RATIO_MAX, /* value / peer at most goal */
@@ -28,6 +28,6 @@ enum bench_goal {
 
 /* Print one figure. peer NULL: none. */
 void bench_print(const char *name, double value, const char *unit, const char *peer,
-                 double peer_value, enum bench_goal kind, double goal);
+		 double peer_value, enum bench_goal kind, double goal);
 
 #endif

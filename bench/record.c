@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define CALLS 2000000
-#define LANE_SLOTS 131072u/* of lane 0, by default: the bare loop's mapping is as large */
+#define LANE_SLOTS 131072u /* of lane 0, by default: the bare loop's mapping is as large */
 
 struct slot {
 	uint64_t a, time;
@@ -113,13 +113,13 @@ static void bench_single(struct lapse_metric m, struct slot *bare)
 	set_ns = bench_median(set, BENCH_ROUNDS);
 	raw_ns = bench_median(raw, BENCH_ROUNDS);
 	bench_print("record/set", set_ns, "ns", "counter read and 32-byte store", raw_ns,
-	            BENCH_RATIO_MAX, 1.5);
-	bench_print("record/inert", bench_median(inert, BENCH_ROUNDS), "ns", NULL, 0, BENCH_VALUE_MAX,
-	            2);
+		    BENCH_RATIO_MAX, 1.5);
+	bench_print("record/inert", bench_median(inert, BENCH_ROUNDS), "ns", NULL, 0,
+		    BENCH_VALUE_MAX, 2);
 	bench_print("record/span-pair", bench_median(span, BENCH_ROUNDS), "ns", "lapse_set", set_ns,
-	            BENCH_RATIO_MAX, 2.5);
+		    BENCH_RATIO_MAX, 2.5);
 	bench_print("record/frame-20", bench_median(frame, BENCH_ROUNDS), "ns/value", NULL, 0,
-	            BENCH_VALUE_MAX, 3);
+		    BENCH_VALUE_MAX, 3);
 }
 
 /* The first lap over fresh pages: nothing was touched but by the allocation. */
@@ -141,7 +141,7 @@ static void bench_first_lap(void)
 		lapse_close();
 	}
 	bench_print("record/set-first-lap", bench_median(set, BENCH_ROUNDS), "ns",
-	            "bare loop, fresh mapping", bench_median(raw, BENCH_ROUNDS), BENCH_NONE, 0);
+		    "bare loop, fresh mapping", bench_median(raw, BENCH_ROUNDS), BENCH_NONE, 0);
 }
 
 /* ---- two threads -------------------------------------------------------------------- */
@@ -195,7 +195,7 @@ static void bench_threads(struct lapse_metric m, struct slot *bare)
 		raw[i] = two_threads(m, maps) * bare_loop(bare, CALLS);
 	}
 	bench_print("record/two-threads", bench_median(ours, BENCH_ROUNDS), "x one thread",
-	            "bare loop's scaling", bench_median(raw, BENCH_ROUNDS), BENCH_RATIO_MIN, 0.95);
+		    "bare loop's scaling", bench_median(raw, BENCH_ROUNDS), BENCH_RATIO_MIN, 0.95);
 }
 
 int main(void)

@@ -11,7 +11,7 @@
 struct adamw {
 	real *grad; /* sum over the shards, after adamw_gather() */
 	real *mean; /* running mean of the gradient */
-	real *var; /* running mean of its square */
+	real *var;  /* running mean of its square */
 	int64_t updates;
 };
 

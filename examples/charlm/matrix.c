@@ -13,9 +13,9 @@ typedef real mat_vec __attribute__((vector_size(32), aligned(sizeof(real)), may_
 
 enum {
 	MAT_VEC = 32 / sizeof(real),
-	MAT_ROWS = 4, /* rows of c computed together ... */
+	MAT_ROWS = 4,           /* rows of c computed together ... */
 	MAT_COLS = 2 * MAT_VEC, /* ... times columns: 8 registers of sums */
-	MAT_DEPTH = 256 /* terms added before c is touched: 16 KiB of b */
+	MAT_DEPTH = 256         /* terms added before c is touched: 16 KiB of b */
 };
 
 #define MAT_INLINE static inline __attribute__((always_inline))

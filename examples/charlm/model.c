@@ -21,8 +21,22 @@
 #define MODEL_RMS_EPSILON 1e-5
 
 /* Places in model.tensor: four of the whole model, then six a block. */
-enum { MODEL_EMBED, MODEL_PLACE, MODEL_NORMF, MODEL_HEAD, MODEL_FIRST_BLOCK };
-enum { BLOCK_NORM1, BLOCK_QKV, BLOCK_OUT, BLOCK_NORM2, BLOCK_UP, BLOCK_DOWN, BLOCK_TENSORS };
+enum {
+	MODEL_EMBED,
+	MODEL_PLACE,
+	MODEL_NORMF,
+	MODEL_HEAD,
+	MODEL_FIRST_BLOCK
+};
+enum {
+	BLOCK_NORM1,
+	BLOCK_QKV,
+	BLOCK_OUT,
+	BLOCK_NORM2,
+	BLOCK_UP,
+	BLOCK_DOWN,
+	BLOCK_TENSORS
+};
 
 /* ---- parameters -------------------------------------------------------- */
 

@@ -20,12 +20,12 @@
 #define MODEL_LAYERS_MAX 16
 
 struct model_config {
-	size_t vocab; /* V: different characters, 1 to 256 */
-	size_t dim; /* C: numbers that stand for one character; a multiple of heads */
-	size_t layers; /* L: blocks, 1 to MODEL_LAYERS_MAX */
-	size_t heads; /* H: attention heads a block */
+	size_t vocab;   /* V: different characters, 1 to 256 */
+	size_t dim;     /* C: numbers that stand for one character; a multiple of heads */
+	size_t layers;  /* L: blocks, 1 to MODEL_LAYERS_MAX */
+	size_t heads;   /* H: attention heads a block */
 	size_t context; /* T: characters in a sequence */
-	size_t batch; /* sequences that one shard can take */
+	size_t batch;   /* sequences that one shard can take */
 };
 
 /* One array of parameters: rows x cols numbers at w + at. */
@@ -39,31 +39,31 @@ struct model_tensor {
 /* What the forward pass of one block keeps for the backward pass. R is the
  * number of characters in the shard, sequences times T. */
 struct model_block {
-	real *in; /* R x C      what came from below */
-	real *norm1; /* R x C      in, normalised */
-	real *rms1; /* R          1 / root mean square of each row of in */
-	real *qkv; /* R x 3C     queries, keys, values */
+	real *in;     /* R x C      what came from below */
+	real *norm1;  /* R x C      in, normalised */
+	real *rms1;   /* R          1 / root mean square of each row of in */
+	real *qkv;    /* R x 3C     queries, keys, values */
 	real *attend; /* sequences x H x T x T   attention weights */
-	real *mix; /* R x C      attention's weighted values */
-	real *mid; /* R x C      in + mix Wo */
-	real *norm2; /* R x C      mid, normalised */
-	real *rms2; /* R */
-	real *up; /* R x 4C     relu(norm2 W1) */
-	real *act; /* R x 4C     up squared */
+	real *mix;    /* R x C      attention's weighted values */
+	real *mid;    /* R x C      in + mix Wo */
+	real *norm2;  /* R x C      mid, normalised */
+	real *rms2;   /* R */
+	real *up;     /* R x 4C     relu(norm2 W1) */
+	real *act;    /* R x 4C     up squared */
 };
 
 struct model_shard {
 	struct model_block block[MODEL_LAYERS_MAX];
-	real *out; /* R x C   what leaves the last block */
-	real *normf; /* R x C   out, normalised */
-	real *rmsf; /* R */
-	real *prob; /* R x V   probability of each next character */
-	real *grad; /* as model.w: gradient of this shard's share of the loss */
-	real *dx; /* R x C   gradient that travels down the blocks */
-	real *dnorm; /* R x C   scratch of the backward pass from here on */
-	real *dqkv; /* R x 3C */
-	real *dup; /* R x 4C */
-	real *datt; /* T x T */
+	real *out;    /* R x C   what leaves the last block */
+	real *normf;  /* R x C   out, normalised */
+	real *rmsf;   /* R */
+	real *prob;   /* R x V   probability of each next character */
+	real *grad;   /* as model.w: gradient of this shard's share of the loss */
+	real *dx;     /* R x C   gradient that travels down the blocks */
+	real *dnorm;  /* R x C   scratch of the backward pass from here on */
+	real *dqkv;   /* R x 3C */
+	real *dup;    /* R x 4C */
+	real *datt;   /* T x T */
 	real *memory; /* the one allocation behind all of these */
 };
 

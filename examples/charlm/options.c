@@ -13,12 +13,18 @@
 
 #include "text.h"
 
-enum options_kind { OPTIONS_FLAG, OPTIONS_INT, OPTIONS_REAL, OPTIONS_STRING, OPTIONS_TEXT };
+enum options_kind {
+	OPTIONS_FLAG,
+	OPTIONS_INT,
+	OPTIONS_REAL,
+	OPTIONS_STRING,
+	OPTIONS_TEXT
+};
 
 struct options_row {
 	const char *name, *value, *help;
 	enum options_kind kind;
-	size_t at; /* place in struct options */
+	size_t at;              /* place in struct options */
 	double start, min, max; /* default and limits of a number */
 };
 

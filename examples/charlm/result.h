@@ -12,10 +12,10 @@
 struct result {
 	int64_t steps;
 	double final_loss; /* training loss of the last step, nat per character; NaN: no step */
-	double val_loss; /* held-out loss at the end; NaN: not evaluated */
+	double val_loss;   /* held-out loss at the end; NaN: not evaluated */
 	double best_val_loss;
 	double samples, tokens; /* sequences and characters trained on */
-	double seconds; /* wall time from the first step to the end, evaluations included */
+	double seconds;         /* wall time from the first step to the end, evaluations included */
 	struct meter_times phase[METER_PHASES];
 };
 

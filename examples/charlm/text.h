@@ -26,7 +26,7 @@ struct text_part {
 struct text {
 	struct text_part train, held;
 	size_t files;
-	size_t vocab; /* size of the alphabet: different bytes seen */
+	size_t vocab;        /* size of the alphabet: different bytes seen */
 	uint8_t symbol[256]; /* number to byte */
 	int16_t number[256]; /* byte to number, -1: not in the alphabet */
 };

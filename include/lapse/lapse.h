@@ -55,11 +55,11 @@ extern "C" {
 #endif
 
 /* Longest strings kept, in bytes without the NUL; longer ones are cut. */
-#define LAPSE_NAME_MAX 255   /* metric and span names */
-#define LAPSE_UNIT_MAX 63    /* units */
-#define LAPSE_HELP_MAX 511   /* help texts */
+#define LAPSE_NAME_MAX 255    /* metric and span names */
+#define LAPSE_UNIT_MAX 63     /* units */
+#define LAPSE_HELP_MAX 511    /* help texts */
 #define LAPSE_LABELS_MAX 1023 /* all labels of a metric, written k="v",k="v" */
-#define LAPSE_TEXT_MAX 16384 /* event texts, attribute values */
+#define LAPSE_TEXT_MAX 16384  /* event texts, attribute values */
 
 /* Most values in one frame; lapse_log() with more writes several frames that
  * share time and step. */
@@ -89,14 +89,14 @@ struct lapse_options {
 	const char *project;   /* project the run belongs to; default: none */
 	const char *role;      /* what this process is: "trainer" (default), "worker", ... */
 	const char *store_dir; /* where a run without `lapse run` is stored;
-	                          default $LAPSE_DIR, else ./lapse-runs */
+				  default $LAPSE_DIR, else ./lapse-runs */
 	size_t ring_bytes;     /* size of this process's ring; default 8.25 MiB, or
-	                          $LAPSE_RING_KIB; cut to 1/16 of what the file system
-	                          has free and 1/64 of the memory limit */
+				  $LAPSE_RING_KIB; cut to 1/16 of what the file system
+				  has free and 1/64 of the memory limit */
 	unsigned lanes;        /* threads that can record at the same time;
-	                          default 16, at most 256 */
+				  default 16, at most 256 */
 	int start_agent;       /* 1: start an agent (`lapse` in PATH or $LAPSE_BIN)
-	                          when none is running. lapse_open() then forks once. */
+				  when none is running. lapse_open() then forks once. */
 	int has_rank;          /* 1: rank, local_rank and world_size below hold */
 	int rank;              /* global rank, 0-based */
 	int local_rank;        /* rank on this host, 0-based; -1: unknown */
@@ -151,7 +151,7 @@ struct lapse_stats {
 	uint64_t attempts;    /* recording calls that returned (frames count once) */
 	uint64_t accepted;    /* committed to a lane */
 	uint64_t dropped;     /* attempts - accepted: lane full, no lane, in a
-	                         handler, too large, after close */
+				 handler, too large, after close */
 	uint64_t definitions; /* metrics and names defined */
 	uint64_t refused;     /* definitions refused: the registry is full */
 	uint64_t ring_bytes;  /* size of the ring, bytes */
@@ -181,11 +181,11 @@ struct lapse_metric {
  * Returns id 0 if the name is NULL or empty or the registry is full (counted).
  * Takes a lock shared with other definitions; not for signal handlers. */
 LAPSE_API struct lapse_metric lapse_gauge(const char *name, const char *unit, const char *help,
-                                          const char *const *labels);
+					  const char *const *labels);
 LAPSE_API struct lapse_metric lapse_counter(const char *name, const char *unit, const char *help,
-                                            const char *const *labels);
+					    const char *const *labels);
 LAPSE_API struct lapse_metric lapse_histogram(const char *name, const char *unit, const char *help,
-                                              const char *const *labels);
+					      const char *const *labels);
 
 /* Record that a gauge has this value now, at the current step. NaN and
  * infinities are kept. Hot. */
@@ -203,9 +203,9 @@ LAPSE_API void lapse_observe(struct lapse_metric histogram, double value);
  * LAPSE_NOW. Hot. */
 LAPSE_API void lapse_set_at(struct lapse_metric gauge, double value, int64_t step, int64_t time_ns);
 LAPSE_API void lapse_add_at(struct lapse_metric counter, double delta, int64_t step,
-                            int64_t time_ns);
+			    int64_t time_ns);
 LAPSE_API void lapse_observe_at(struct lapse_metric histogram, double value, int64_t step,
-                                int64_t time_ns);
+				int64_t time_ns);
 
 /* One value of a frame. */
 struct lapse_value {
@@ -255,7 +255,7 @@ LAPSE_API void lapse_span_end(struct lapse_span span);
 /* Record a span measured elsewhere: a GPU phase resolved later, say. Times on
  * the scale of lapse_now(), end_ns >= start_ns. Hot. */
 LAPSE_API void lapse_span_at(struct lapse_name name, int64_t start_ns, int64_t end_ns,
-                             int64_t step);
+			     int64_t step);
 
 /* ---- steps, epochs, events -------------------------------------------- */
 
@@ -279,7 +279,7 @@ LAPSE_API void lapse_epoch_end(void);
  *          than LAPSE_TEXT_MAX / 2 bytes
  * Hot (cost grows with the length of the text). */
 LAPSE_API void lapse_event(enum lapse_severity severity, const char *kind, const char *text,
-                           const char *attrs);
+			   const char *attrs);
 
 /* Say something about this process that is text: lapse_attr("optimizer",
  * "adamw"). The last value of a key wins. Keys run.name, run.project, run.tags
@@ -322,8 +322,8 @@ static inline void lapse_scope_end_(struct lapse_span *span)
 #define LAPSE_SCOPE(name)                                                                          \
 	static uint32_t LAPSE_JOIN_(lapse_name_, __LINE__);                                        \
 	__attribute__((cleanup(lapse_scope_end_), unused)) struct lapse_span LAPSE_JOIN_(          \
-	        lapse_span_, __LINE__) =                                                           \
-	        lapse_scope_begin_(&LAPSE_JOIN_(lapse_name_, __LINE__), (name))
+		lapse_span_, __LINE__) =                                                           \
+		lapse_scope_begin_(&LAPSE_JOIN_(lapse_name_, __LINE__), (name))
 #endif
 
 #ifdef __cplusplus

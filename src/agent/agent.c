@@ -38,15 +38,15 @@ struct agent {
 	int dir, rings, runs, lock;
 	struct live **live;
 	size_t n_live, cap_live;
-	struct map refused;     /* names of files that are no rings */
+	struct map refused; /* names of files that are no rings */
 	struct probe_host host;
 	uint32_t clock;
 	uint64_t ticks_per_s;
 	struct wire_anchor first; /* at start, for the rate */
-	int64_t second_ns;      /* CLOCK_MONOTONIC of the last second's work */
-	int64_t busy_ns;        /* CLOCK_MONOTONIC when something was last alive */
+	int64_t second_ns;        /* CLOCK_MONOTONIC of the last second's work */
+	int64_t busy_ns;          /* CLOCK_MONOTONIC when something was last alive */
 	struct guard *bell;
-	bool woken;             /* the bell rang: something may be new */
+	bool woken; /* the bell rang: something may be new */
 };
 
 static volatile sig_atomic_t agent_stop;
@@ -101,7 +101,7 @@ static void agent_refuse(struct agent *a, const char *folder, const char *name, 
 
 /* Read runs/NAME of the run `id`. 0 and *r; -ENOENT: it has just gone. */
 static int agent_read_run(struct agent *a, const char *name, const char *id, struct run_start *r,
-                          char why[128])
+			  char why[128])
 {
 	struct buf text;
 	int err;
@@ -109,7 +109,8 @@ static int agent_read_run(struct agent *a, const char *name, const char *id, str
 	buf_init(&text, RUN_FILE_MAX);
 	err = runfile_read(a->runs, name, &text);
 	if (err)
-		snprintf(why, 128, "%s", err == -EPERM ? "not a regular file of ours" : strerror(-err));
+		snprintf(why, 128, "%s",
+			 err == -EPERM ? "not a regular file of ours" : strerror(-err));
 	else
 		err = run_start_parse(buf_str(&text), text.len, r, why);
 	buf_done(&text);
@@ -173,7 +174,8 @@ static struct live *agent_add_own(struct agent *a, const struct wire_ring *ring)
 	snprintf(r->id, sizeof(r->id), "%s", ring->run);
 	if (agent_is_id(r->id) && ring->store_dir[0] == '/') {
 		snprintf(r->dir, sizeof(r->dir), "%s/%s", ring->store_dir, r->id);
-		snprintf(r->name, sizeof(r->name), "%s", ring->name[0] ? ring->name : ring->program);
+		snprintf(r->name, sizeof(r->name), "%s",
+			 ring->name[0] ? ring->name : ring->program);
 		snprintf(r->project, sizeof(r->project), "%s", ring->project);
 		snprintf(r->command, sizeof(r->command), "%s", ring->program);
 		snprintf(r->cwd, sizeof(r->cwd), "%s", ring->cwd);
@@ -229,7 +231,7 @@ static void agent_take_ring(struct agent *a, const char *name)
 }
 
 static void agent_scan(struct agent *a, int fd, const char *suffix,
-                       void (*take)(struct agent *a, const char *name))
+		       void (*take)(struct agent *a, const char *name))
 {
 	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = copy < 0 ? NULL : fdopendir(copy);
@@ -256,12 +258,13 @@ static void agent_heartbeat(struct agent *a, const struct wire_anchor *now)
 
 	if (now->mono_ns - a->first.mono_ns > 50000000)
 		a->ticks_per_s = (uint64_t)((double)(now->ticks - a->first.ticks) * 1e9 /
-		                            (double)(now->mono_ns - a->first.mono_ns));
+					    (double)(now->mono_ns - a->first.mono_ns));
 	for (i = 0; i < a->n_live; i++)
 		for (k = 0; k < a->live[i]->n_clients; k++) {
 			struct reader *r = &a->live[i]->clients[k]->reader;
 
-			span = (a->ticks_per_s ? a->ticks_per_s : r->ring.ticks_per_s) * AGENT_KEEP_S;
+			span = (a->ticks_per_s ? a->ticks_per_s : r->ring.ticks_per_s) *
+			       AGENT_KEEP_S;
 			reader_keep(r, now->ticks + span, span);
 		}
 }

@@ -21,7 +21,7 @@
 struct agent_store {
 	/* Open or create the store of a run. */
 	int (*open)(const struct run_start *r, void **ret_handle, struct sink **ret_sink,
-	            struct err *e);
+		    struct err *e);
 	/* What is known of the run changed. */
 	int (*start)(void *handle, const struct run_start *r, struct err *e);
 	/* Between commits: a slice of housekeeping, some ten milliseconds. 1: there is
@@ -50,10 +50,10 @@ int agent_run(const struct agent_options *o, struct err *e);
 
 /* Figures of what the last agent_run() in this process did. */
 struct agent_stats {
-	uint64_t runs;      /* taken up */
-	uint64_t finished;  /* ended and closed */
-	uint64_t rings;     /* attached */
-	uint64_t refused;   /* files in rings/ that are no sound rings */
+	uint64_t runs;     /* taken up */
+	uint64_t finished; /* ended and closed */
+	uint64_t rings;    /* attached */
+	uint64_t refused;  /* files in rings/ that are no sound rings */
 	uint64_t commits;
 	uint64_t failed_commits;
 };

@@ -28,18 +28,18 @@ static int client_process(struct client *c, int64_t end_ns)
 {
 	const struct wire_ring *r = &c->reader.ring;
 	struct sink_process p = {
-	        .pid = r->pid,
-	        .ppid = r->ppid,
-	        .start_time = r->start_time,
-	        .role = r->role,
-	        .program = r->program,
-	        .rank = c->rank,
-	        .local_rank = c->local_rank,
-	        .world_size = c->world_size,
-	        .start_ns = c->start_ns,
-	        .end_ns = end_ns,
-	        .dropped = c->dropped,
-	        .refused = c->refused,
+		.pid = r->pid,
+		.ppid = r->ppid,
+		.start_time = r->start_time,
+		.role = r->role,
+		.program = r->program,
+		.rank = c->rank,
+		.local_rank = c->local_rank,
+		.world_size = c->world_size,
+		.start_ns = c->start_ns,
+		.end_ns = end_ns,
+		.dropped = c->dropped,
+		.refused = c->refused,
 	};
 	int err;
 
@@ -57,7 +57,8 @@ static void client_resume(struct client *c)
 
 	for (i = 0; i < c->reader.ring.lanes; i++)
 		if (c->sink->ops->resume(c->sink, c->reader.ring.uid, i, &p) == 0)
-			reader_resume(&c->reader, i, p.pos, p.rec, p.stored, p.overwritten, p.broken);
+			reader_resume(&c->reader, i, p.pos, p.rec, p.stored, p.overwritten,
+				      p.broken);
 }
 
 int64_t client_utc(struct client *c, uint64_t ticks)
@@ -79,7 +80,7 @@ static void client_take_anchors(struct client *c)
 }
 
 int client_open(struct client **ret, int dirfd, const char *name, const struct client_epoch *epoch,
-                struct sink *sink, char why[128])
+		struct sink *sink, char why[128])
 {
 	struct client *c = xcalloc(1, sizeof(*c));
 	uint32_t i;
@@ -154,7 +155,7 @@ int client_reset(struct client *c, struct sink *sink)
 }
 
 int client_event(struct client *c, int64_t time_ns, int64_t step, int severity, const char *kind,
-                 const char *text, const char *attrs)
+		 const char *text, const char *attrs)
 {
 	struct sink_event e = {c->process, time_ns, step, severity, kind, text, attrs};
 
@@ -180,12 +181,12 @@ static void client_conflict(struct client *c, const struct client_def *first, st
 	if (first->kind == d->kind && strcmp(first->unit, d->unit) == 0)
 		return;
 	snprintf(text, sizeof(text),
-	         "%s is defined as a %s in \"%s\" and again as a %s in \"%s\": the first holds",
-	         d->name, client_kind_name(first->kind), first->unit, client_kind_name(d->kind),
-	         d->unit);
+		 "%s is defined as a %s in \"%s\" and again as a %s in \"%s\": the first holds",
+		 d->name, client_kind_name(first->kind), first->unit, client_kind_name(d->kind),
+		 d->unit);
 	d->kind = first->kind;
 	client_event(c, client_utc(c, c->reader.ring.opened.ticks), SINK_STEP_NONE, 2,
-	                    "definition-conflict", text, "");
+		     "definition-conflict", text, "");
 }
 
 static int client_on_def(void *arg, const struct reader_def *d)
@@ -241,12 +242,12 @@ int client_series(struct client *c, uint32_t id, uint32_t *ret)
 		return 0;
 	}
 	s = (struct sink_series){.process = c->process,
-	                         .name = d->name,
-	                         .labels = d->labels,
-	                         .unit = d->kind == WIRE_KIND_NAME ? "ns" : d->unit,
-	                         .help = d->help,
-	                         .kind = kinds[d->kind & 3],
-	                         .source = "record"};
+				 .name = d->name,
+				 .labels = d->labels,
+				 .unit = d->kind == WIRE_KIND_NAME ? "ns" : d->unit,
+				 .help = d->help,
+				 .kind = kinds[d->kind & 3],
+				 .source = "record"};
 	err = c->sink->ops->series(c->sink, &s, &d->series);
 	if (err)
 		return err;
@@ -257,7 +258,7 @@ int client_series(struct client *c, uint32_t id, uint32_t *ret)
 }
 
 int client_own_series(struct client *c, uint32_t *series, const char *name, const char *unit,
-                      const char *help, int kind)
+		      const char *help, int kind)
 {
 	struct sink_series s = {c->process, name, "", unit, help, kind, "record"};
 
@@ -307,12 +308,12 @@ static int client_tell_quarantine(struct client *c, uint32_t lane)
 		return 0;
 	c->lanes[lane].told = true;
 	snprintf(text, sizeof(text),
-	         "lane %u of pid %u is damaged (%s): its later records are not read; "
-	         "the other lanes go on",
-	         lane, c->reader.ring.pid, l->why);
-	return client_event(c, client_utc(c, c->timeline.len ? c->timeline.a[c->timeline.len - 1].ticks
-	                                                     : 0),
-	                    SINK_STEP_NONE, 3, "lane-damaged", text, "");
+		 "lane %u of pid %u is damaged (%s): its later records are not read; "
+		 "the other lanes go on",
+		 lane, c->reader.ring.pid, l->why);
+	return client_event(
+		c, client_utc(c, c->timeline.len ? c->timeline.a[c->timeline.len - 1].ticks : 0),
+		SINK_STEP_NONE, 3, "lane-damaged", text, "");
 }
 
 /* Process-wide words of the control page that changed. */
@@ -350,9 +351,9 @@ int client_drain(struct client *c, void *buf, size_t cap, uint64_t slots, bool *
 	err = reader_defs(&c->reader, client_on_def, c);
 	if (err == -EBADMSG)
 		err = client_event(c, c->start_ns, SINK_STEP_NONE, 3, "registry-damaged",
-		                   "the definitions of this process are damaged: records of "
-		                   "later ones are not stored",
-		                   "");
+				   "the definitions of this process are damaged: records of "
+				   "later ones are not stored",
+				   "");
 	if (err > 0)
 		err = 0;
 	for (i = 0; i < c->reader.ring.lanes && !err; i++) {
@@ -443,14 +444,15 @@ void client_anchor(struct client *c, const struct wire_anchor *now)
 	switch (timeline_add(&c->timeline, now, &ns)) {
 	case TIMELINE_STEPPED:
 		snprintf(text, sizeof(text),
-		         "the wall clock was set %.3f s %s; times of this run go on as before",
-		         (double)(ns < 0 ? -ns : ns) / 1e9, ns < 0 ? "back" : "forward");
-		client_event(c, client_utc(c, now->ticks), SINK_STEP_NONE, 2, "clock-step", text, "");
+			 "the wall clock was set %.3f s %s; times of this run go on as before",
+			 (double)(ns < 0 ? -ns : ns) / 1e9, ns < 0 ? "back" : "forward");
+		client_event(c, client_utc(c, now->ticks), SINK_STEP_NONE, 2, "clock-step", text,
+			     "");
 		break;
 	case TIMELINE_JUMPED:
 		snprintf(text, sizeof(text),
-		         "the machine slept, or its counter began again: %.3f s were not counted",
-		         (double)ns / 1e9);
+			 "the machine slept, or its counter began again: %.3f s were not counted",
+			 (double)ns / 1e9);
 		client_event(c, client_utc(c, now->ticks), SINK_STEP_NONE, 2, "suspend", text, "");
 		break;
 	case TIMELINE_SAME:
@@ -544,9 +546,9 @@ int client_end(struct client *c, int rings, int64_t end_ns)
 			severity = 1;
 		attrs = crash_attrs(c);
 		snprintf(text, sizeof(text), "process %u ended without closing its ring",
-		         c->reader.ring.pid);
+			 c->reader.ring.pid);
 		err = client_event(c, end_ns, SINK_STEP_NONE, severity,
-		                   severity == 3 ? "crash" : "ended", text, attrs);
+				   severity == 3 ? "crash" : "ended", text, attrs);
 		free(attrs);
 	}
 	return err ? err : client_process(c, client_end_time(c, end_ns));

@@ -16,8 +16,8 @@
 
 #include <stdbool.h>
 
-#define CLIENT_BATCH 4096   /* samples pushed at a time */
-#define CLIENT_RECENT 8     /* last records of a lane kept for a crash */
+#define CLIENT_BATCH 4096 /* samples pushed at a time */
+#define CLIENT_RECENT 8   /* last records of a lane kept for a crash */
 
 /* How UTC is made in a run: UTC = real_ns + (CLOCK_BOOTTIME - boot_ns). */
 struct client_epoch {
@@ -43,24 +43,24 @@ struct client {
 	struct reader reader;
 	struct timeline timeline;
 	struct client_epoch epoch;
-	uint8_t uid[16];       /* of the process, same for all its rings */
-	uint32_t process;      /* id in the sink */
+	uint8_t uid[16];         /* of the process, same for all its rings */
+	uint32_t process;        /* id in the sink */
 	struct client_def *defs; /* [id - 1] */
 	size_t n_defs, cap_defs;
-	struct map by_name;    /* name NUL labels -> index + 1 of the first definition */
+	struct map by_name; /* name NUL labels -> index + 1 of the first definition */
 	struct client_lane *lanes;
 	uint32_t step_series, samples_series, tokens_series, epoch_series; /* 0: none yet */
 	uint64_t anchors_seen; /* seq of the newest anchor taken over */
 	int64_t rank, local_rank, world_size;
 	uint64_t dropped, refused; /* as last told to the sink */
 	int64_t start_ns;
-	bool defined;          /* the process is known to the sink */
-	bool ended;            /* the process is dead and all was drained */
-	bool pending;          /* something was pushed since the last commit */
+	bool defined;            /* the process is known to the sink */
+	bool ended;              /* the process is dead and all was drained */
+	bool pending;            /* something was pushed since the last commit */
 	uint64_t progress_ticks; /* agent's ticks when its records last moved */
-	struct sink *sink;     /* of the run; not owned */
-	struct run_start *run; /* attributes run.name and so on change it; not owned */
-	bool run_changed;      /* they did, and it is not stored yet */
+	struct sink *sink;       /* of the run; not owned */
+	struct run_start *run;   /* attributes run.name and so on change it; not owned */
+	bool run_changed;        /* they did, and it is not stored yet */
 	/* Batch under construction. */
 	struct sink_sample batch[CLIENT_BATCH];
 	size_t n_batch;
@@ -69,7 +69,7 @@ struct client {
 /* Attach to a ring of dirfd. epoch: of the run. Registers the process, takes up
  * stored positions. 0, or what reader_open() says, or an error of the sink. */
 int client_open(struct client **ret, int dirfd, const char *name, const struct client_epoch *epoch,
-                struct sink *sink, char why[128]);
+		struct sink *sink, char why[128]);
 void client_free(struct client *c);
 
 /* The store was replaced: define everything again in another sink. */

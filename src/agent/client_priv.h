@@ -21,11 +21,11 @@ int client_series(struct client *c, uint32_t id, uint32_t *ret);
 
 /* A series of the agent's making ("step", "lapse/step/samples", ...). */
 int client_own_series(struct client *c, uint32_t *series, const char *name, const char *unit,
-                      const char *help, int kind);
+		      const char *help, int kind);
 
 /* An event of this process. */
 int client_event(struct client *c, int64_t time_ns, int64_t step, int severity, const char *kind,
-                 const char *text, const char *attrs);
+		 const char *text, const char *attrs);
 
 /* crash.c: the attributes of a crash event as JSON: open spans and last records
  * of each lane. Allocated; the caller frees it. */

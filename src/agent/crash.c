@@ -34,9 +34,9 @@ static void crash_spans(struct client *c, struct json *j, const struct wire_lane
 static void crash_record(struct client *c, struct json *j, const struct wire_rec *r)
 {
 	static const char *const names[WIRE_TYPES] = {
-	        [WIRE_SET] = "set",     [WIRE_ADD] = "add",     [WIRE_OBSERVE] = "observe",
-	        [WIRE_FRAME] = "frame", [WIRE_SPAN] = "span",   [WIRE_STEP] = "step",
-	        [WIRE_EPOCH] = "epoch", [WIRE_EVENT] = "event", [WIRE_ATTR] = "attr"};
+		[WIRE_SET] = "set",     [WIRE_ADD] = "add",     [WIRE_OBSERVE] = "observe",
+		[WIRE_FRAME] = "frame", [WIRE_SPAN] = "span",   [WIRE_STEP] = "step",
+		[WIRE_EPOCH] = "epoch", [WIRE_EVENT] = "event", [WIRE_ATTR] = "attr"};
 
 	if (r->type >= WIRE_TYPES || !names[r->type])
 		return;
@@ -44,8 +44,7 @@ static void crash_record(struct client *c, struct json *j, const struct wire_rec
 	json_kstr(j, "type", names[r->type]);
 	if (r->type <= WIRE_OBSERVE || r->type == WIRE_SPAN)
 		json_kstr(j, "name", client_name(c, r->id));
-	json_kint(j, "time_ns",
-	          r->flags & WIRE_F_UTC ? (int64_t)r->time : client_utc(c, r->time));
+	json_kint(j, "time_ns", r->flags & WIRE_F_UTC ? (int64_t)r->time : client_utc(c, r->time));
 	if (r->step != WIRE_STEP_NONE)
 		json_kint(j, "step", r->step);
 	if (r->type <= WIRE_OBSERVE)

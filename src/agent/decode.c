@@ -23,11 +23,11 @@ static int64_t decode_time(struct client *c, const struct wire_rec *r, uint64_t 
 	if (!(r->flags & WIRE_F_UTC))
 		return client_utc(c, t);
 	return (int64_t)(t + (uint64_t)(c->epoch.real_ns - c->epoch.boot_ns) -
-	                 (uint64_t)(o->real_ns - o->boot_ns));
+			 (uint64_t)(o->real_ns - o->boot_ns));
 }
 
 static int decode_put(struct client *c, uint32_t series, int64_t time_ns, int64_t step,
-                      double value, uint32_t thread)
+		      double value, uint32_t thread)
 {
 	struct sink_sample *s = &c->batch[c->n_batch++];
 
@@ -41,7 +41,7 @@ static int decode_put(struct client *c, uint32_t series, int64_t time_ns, int64_
 
 /* One value of a metric; the metric's kind decides what it means. */
 static int decode_value(struct client *c, uint32_t id, double value, int64_t time_ns, int64_t step,
-                        uint32_t thread)
+			uint32_t thread)
 {
 	struct client_def *d;
 	uint32_t series;
@@ -98,17 +98,17 @@ static int decode_step(struct client *c, struct client_lane *l, const struct wir
 
 	memcpy(payload, r + 1, sizeof(payload));
 	err = client_own_series(c, &c->step_series, "step", "ns", "a training step, begin to end",
-	                        SINK_SPAN);
+				SINK_SPAN);
 	if (!err)
 		err = decode_put(c, c->step_series, start, r->step, (double)(end - start), l->tid);
 	if (!err && payload[0] >= 0)
 		err = client_own_series(c, &c->samples_series, "lapse/step/samples", "1",
-		                        "samples that a step processed", SINK_COUNTER);
+					"samples that a step processed", SINK_COUNTER);
 	if (!err && payload[0] >= 0)
 		err = decode_put(c, c->samples_series, end, r->step, payload[0], l->tid);
 	if (!err && payload[1] >= 0)
 		err = client_own_series(c, &c->tokens_series, "lapse/step/tokens", "1",
-		                        "tokens that a step processed", SINK_COUNTER);
+					"tokens that a step processed", SINK_COUNTER);
 	if (!err && payload[1] >= 0)
 		err = decode_put(c, c->tokens_series, end, r->step, payload[1], l->tid);
 	return err;
@@ -125,10 +125,10 @@ static int decode_epoch(struct client *c, struct client_lane *l, const struct wi
 		return client_event(c, start, r->step, 0, "epoch", text, "");
 	}
 	err = client_own_series(c, &c->epoch_series, "epoch", "ns", "an epoch, begin to end",
-	                        SINK_SPAN);
+				SINK_SPAN);
 	return err ? err
-	           : decode_put(c, c->epoch_series, start, r->step,
-	                        (double)(client_utc(c, r->end) - start), l->tid);
+		   : decode_put(c, c->epoch_series, start, r->step,
+				(double)(client_utc(c, r->end) - start), l->tid);
 }
 
 /* The three texts of a record as C strings, one allocation. */
@@ -159,7 +159,7 @@ static int decode_event(struct client *c, struct client_lane *l, const struct wi
 	(void)l;
 	utf8_clean(all, strlen(all));
 	err = client_event(c, decode_time(c, r, r->time), r->step, r->id <= 3 ? (int)r->id : 1,
-	                   s[0][0] ? s[0] : "event", s[1], s[2]);
+			   s[0][0] ? s[0] : "event", s[1], s[2]);
 	free(all);
 	return err;
 }
@@ -173,10 +173,10 @@ static void decode_run_attr(struct client *c, const char *key, const char *value
 		char *to;
 		size_t cap;
 	} rows[] = {{"run.name", r->name, sizeof(r->name)},
-	            {"run.project", r->project, sizeof(r->project)},
-	            {"run.tags", r->tags, sizeof(r->tags)},
-	            {"run.notes", r->notes, sizeof(r->notes)},
-	            {"run.command", r->command, sizeof(r->command)}};
+		    {"run.project", r->project, sizeof(r->project)},
+		    {"run.tags", r->tags, sizeof(r->tags)},
+		    {"run.notes", r->notes, sizeof(r->notes)},
+		    {"run.command", r->command, sizeof(r->command)}};
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
@@ -213,11 +213,11 @@ static int decode_owner(struct client *c, struct client_lane *l, const struct wi
 }
 
 static int (*const decode_rows[WIRE_TYPES])(struct client *c, struct client_lane *l,
-                                            const struct wire_rec *r) = {
-        [WIRE_OWNER] = decode_owner, [WIRE_SET] = decode_set,     [WIRE_ADD] = decode_set,
-        [WIRE_OBSERVE] = decode_set, [WIRE_FRAME] = decode_frame, [WIRE_SPAN] = decode_span,
-        [WIRE_STEP] = decode_step,   [WIRE_EPOCH] = decode_epoch, [WIRE_EVENT] = decode_event,
-        [WIRE_ATTR] = decode_attr,
+					    const struct wire_rec *r) = {
+	[WIRE_OWNER] = decode_owner, [WIRE_SET] = decode_set,     [WIRE_ADD] = decode_set,
+	[WIRE_OBSERVE] = decode_set, [WIRE_FRAME] = decode_frame, [WIRE_SPAN] = decode_span,
+	[WIRE_STEP] = decode_step,   [WIRE_EPOCH] = decode_epoch, [WIRE_EVENT] = decode_event,
+	[WIRE_ATTR] = decode_attr,
 };
 
 int decode_records(struct client *c, uint32_t lane, const struct wire_rec *r, uint64_t n)

@@ -16,11 +16,11 @@ int64_t hang_timeout(const struct hang *h, bool busy)
 }
 
 enum hang_news hang_check(struct hang *h, int64_t boot_ns, uint64_t records, uint64_t beats,
-                          uint64_t cpu_ns, bool busy)
+			  uint64_t cpu_ns, bool busy)
 {
 	bool first = h->progress_ns == 0, was = h->hung;
 	bool progress = first || records != h->records || beats != h->beats ||
-	                cpu_ns > h->cpu_ns + HANG_CPU_NS;
+			cpu_ns > h->cpu_ns + HANG_CPU_NS;
 	int64_t quiet = boot_ns - h->progress_ns;
 
 	h->records = records;

@@ -17,21 +17,25 @@
 #define HANG_CPU_NS 5000000        /* CPU time a second below which nothing happens */
 
 struct hang {
-	int64_t after_ns;    /* given: > 0; learn: 0; never: < 0 */
-	int64_t progress_ns; /* CLOCK_BOOTTIME of the last progress; 0 none yet */
-	int64_t longest_ns;  /* longest quiet spell before progress */
+	int64_t after_ns;                /* given: > 0; learn: 0; never: < 0 */
+	int64_t progress_ns;             /* CLOCK_BOOTTIME of the last progress; 0 none yet */
+	int64_t longest_ns;              /* longest quiet spell before progress */
 	uint64_t records, beats, cpu_ns; /* as last seen */
 	bool hung;
 };
 
-enum hang_news { HANG_NOTHING, HANG_BEGAN, HANG_OVER };
+enum hang_news {
+	HANG_NOTHING,
+	HANG_BEGAN,
+	HANG_OVER
+};
 
 void hang_init(struct hang *h, int64_t after_ns);
 
 /* Once a second. records and beats only grow; cpu_ns is the CPU time of all
  * processes of the run. busy: a span is open or no step has ended. */
 enum hang_news hang_check(struct hang *h, int64_t boot_ns, uint64_t records, uint64_t beats,
-                          uint64_t cpu_ns, bool busy);
+			  uint64_t cpu_ns, bool busy);
 
 /* The time-out in force. */
 int64_t hang_timeout(const struct hang *h, bool busy);

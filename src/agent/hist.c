@@ -61,7 +61,7 @@ static int hist_compare(const void *a, const void *b)
 int hist_push(const struct hist *h, struct sink *s)
 {
 	struct sink_hist out = {h->series, h->time_ns, h->step, h->count, h->nan,
-	                        h->sum,    NAN,        NAN,     NULL,     0};
+				h->sum,    NAN,        NAN,     NULL,     0};
 	struct sink_bin *bins;
 	size_t i;
 	int err;

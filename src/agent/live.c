@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIVE_COMMIT_NS 1000000000  /* commit at least this often */
-#define LIVE_PRESSED 0.25          /* a lane this full does not wait for it */
-#define LIVE_RETRY_NS 1000000000   /* try a store that failed again */
+#define LIVE_COMMIT_NS 1000000000   /* commit at least this often */
+#define LIVE_PRESSED 0.25           /* a lane this full does not wait for it */
+#define LIVE_RETRY_NS 1000000000    /* try a store that failed again */
 #define LIVE_DRAIN_SLOTS (1u << 20) /* of one lane, between two commits */
 #define LIVE_BUF (WIRE_REC_SLOTS_MAX * WIRE_SLOT * 16)
 
@@ -137,11 +137,12 @@ static int live_collect(struct live *l, bool *ret_more)
 		if (l->clients[i]->ended)
 			continue;
 		more = false;
-		one = client_drain(l->clients[i], live_buf, sizeof(live_buf), LIVE_DRAIN_SLOTS, &more);
+		one = client_drain(l->clients[i], live_buf, sizeof(live_buf), LIVE_DRAIN_SLOTS,
+				   &more);
 		if (one == -EIO && !reader_is_whole(&l->clients[i]->reader)) {
 			log_error("run %s: ring %s was cut short underneath: what it still held "
-			          "is lost",
-			          l->start.id, l->clients[i]->reader.name);
+				  "is lost",
+				  l->start.id, l->clients[i]->reader.name);
 			client_end(l->clients[i], -1, live_utc(l, clock_ns(CLOCK_BOOTTIME)));
 			continue;
 		}
@@ -174,8 +175,8 @@ static void live_on_failure(struct live *l, int err, int64_t now_ns)
 	agent_totals.failed_commits++;
 	if (!l->failing)
 		log_error("run %s: cannot store: %s; records wait in the ring, full lanes drop "
-		          "and count",
-		          l->start.id, why);
+			  "and count",
+			  l->start.id, why);
 	l->failing = true;
 	l->retry_ns = now_ns + LIVE_RETRY_NS;
 	if (err == -EUCLEAN || err == -ESTALE)
@@ -196,9 +197,10 @@ static void live_on_success(struct live *l)
 		return;
 	l->failing = false;
 	log_info("run %s: storing again", l->start.id);
-	snprintf(text, sizeof(text), "%llu commits failed; records that did not fit the ring "
-	                             "meanwhile are counted as dropped",
-	         (unsigned long long)l->failures);
+	snprintf(text, sizeof(text),
+		 "%llu commits failed; records that did not fit the ring "
+		 "meanwhile are counted as dropped",
+		 (unsigned long long)l->failures);
 	l->failures = 0;
 	live_event(l, live_utc(l, clock_ns(CLOCK_BOOTTIME)), 2, "store-recovered", text, "");
 }
@@ -276,12 +278,12 @@ bool live_tick(struct live *l, int64_t now_ns, bool force)
 static uint32_t live_define_process(struct live *l, const char *role, int64_t pid)
 {
 	struct sink_process p = {.role = role,
-	                         .program = "",
-	                         .pid = pid,
-	                         .rank = -1,
-	                         .local_rank = -1,
-	                         .world_size = -1,
-	                         .start_ns = l->start.start_ns};
+				 .program = "",
+				 .pid = pid,
+				 .rank = -1,
+				 .local_rank = -1,
+				 .world_size = -1,
+				 .start_ns = l->start.start_ns};
 	uint32_t id = 0;
 
 	snprintf((char *)p.uid, sizeof(p.uid), "%s", role);
@@ -308,7 +310,7 @@ void live_set_child(struct live *l, int64_t pid, uint64_t start)
 }
 
 static void live_push(struct live *l, uint32_t process, const struct probe_metric *row,
-                      uint32_t *series, double value, int64_t utc_ns)
+		      uint32_t *series, double value, int64_t utc_ns)
 {
 	struct sink_series d = {process, row->name, "", row->unit, row->help, row->kind, "probe"};
 	struct sink_sample s = {utc_ns, SINK_STEP_NONE, value, 0, 0};
@@ -328,25 +330,26 @@ void live_probe(struct live *l, const struct probe_host_values *host, int64_t bo
 
 	if (!l->has_tree && l->start.child_pid > 0 && !l->has_outcome)
 		l->has_tree = probe_tree_init(&l->tree, "", (long)l->start.child_pid,
-		                              l->start.child_start) == 0;
+					      l->start.child_start) == 0;
 	if (!l->handle || l->end_stored)
 		return;
 	for (i = 0; i < PROBE_HOST_METRICS; i++)
 		if (host->valid >> i & 1)
 			live_push(l, l->host_process, &probe_host_metrics[i], &l->host_series[i],
-			          host->value[i], utc_ns);
+				  host->value[i], utc_ns);
 	if (!l->has_tree || probe_tree_read(&l->tree, &tree) < 0)
 		return;
 	for (i = 0; i < PROBE_TREE_METRICS; i++)
 		if (tree.valid >> i & 1)
 			live_push(l, l->tree_process, &probe_tree_metrics[i], &l->tree_series[i],
-			          tree.value[i], utc_ns);
+				  tree.value[i], utc_ns);
 }
 
 void live_event(struct live *l, int64_t utc_ns, int severity, const char *kind, const char *text,
-                const char *attrs)
+		const char *attrs)
 {
-	struct sink_event e = {l->tree_process, utc_ns, SINK_STEP_NONE, severity, kind, text, attrs};
+	struct sink_event e = {
+		l->tree_process, utc_ns, SINK_STEP_NONE, severity, kind, text, attrs};
 
 	if (l->sink && l->sink->ops->event(l->sink, &e) == 0)
 		l->pending = true;
@@ -378,13 +381,13 @@ static void live_check_hang(struct live *l, int64_t boot_ns)
 			open = client_open_spans(c, name, sizeof(name));
 	}
 	news = hang_check(&l->hang, boot_ns, records, beats,
-	                  l->has_tree ? probe_tree_cpu_total_ns(&l->tree) : 0,
-	                  open || (l->n_clients && !steps));
+			  l->has_tree ? probe_tree_cpu_total_ns(&l->tree) : 0,
+			  open || (l->n_clients && !steps));
 	if (news == HANG_BEGAN) {
 		snprintf(text, sizeof(text),
-		         "no step, no record, no heartbeat and no CPU use for %.0f s%s%s%s",
-		         (double)(boot_ns - l->hang.progress_ns) / 1e9, open ? ", in span \"" : "",
-		         open ? name : "", open ? "\"" : "");
+			 "no step, no record, no heartbeat and no CPU use for %.0f s%s%s%s",
+			 (double)(boot_ns - l->hang.progress_ns) / 1e9, open ? ", in span \"" : "",
+			 open ? name : "", open ? "\"" : "");
 		live_event(l, live_utc(l, boot_ns), 3, "hung", text, "");
 		log_warn("run %s: %s", l->start.id, text);
 	} else if (news == HANG_OVER) {

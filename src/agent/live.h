@@ -15,16 +15,16 @@
 
 struct live {
 	struct run_start start;
-	bool has_file;          /* there is a runs/ID.run */
-	bool retired;           /* finished: to be freed */
+	bool has_file; /* there is a runs/ID.run */
+	bool retired;  /* finished: to be freed */
 	const struct agent_store *store;
-	void *handle;           /* NULL while the store cannot be opened */
+	void *handle; /* NULL while the store cannot be opened */
 	struct sink *sink;
-	int64_t retry_ns;       /* CLOCK_MONOTONIC: try the store again then */
-	int64_t commit_ns;      /* CLOCK_MONOTONIC of the last commit */
-	bool pending;           /* pushed since then, by others than clients */
-	bool failing;           /* the last commit failed */
-	bool tending;           /* the store's housekeeping is not done */
+	int64_t retry_ns;  /* CLOCK_MONOTONIC: try the store again then */
+	int64_t commit_ns; /* CLOCK_MONOTONIC of the last commit */
+	bool pending;      /* pushed since then, by others than clients */
+	bool failing;      /* the last commit failed */
+	bool tending;      /* the store's housekeeping is not done */
 	uint64_t failures;
 	struct client **clients;
 	size_t n_clients, cap_clients;
@@ -38,7 +38,7 @@ struct live {
 	bool has_outcome;
 	struct run_outcome *outcome; /* allocated when it came */
 	bool end_stored;
-	int64_t orphan_ns;      /* launcher and command are dead since; 0: no */
+	int64_t orphan_ns; /* launcher and command are dead since; 0: no */
 };
 
 /* Begin with a run. The store is opened, or tried again each second. */
@@ -71,7 +71,7 @@ int64_t live_utc(const struct live *l, int64_t boot_ns);
 
 /* An event of the run itself. */
 void live_event(struct live *l, int64_t utc_ns, int severity, const char *kind, const char *text,
-                const char *attrs);
+		const char *attrs);
 
 /* live_end.c: has it ended, and if so finish it: store the outcome, delete its
  * files, retire. once: recover mode, nothing will come any more. */

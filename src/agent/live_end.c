@@ -42,7 +42,8 @@ static void end_read_outcome(struct live *l, int runs)
 	err = run_outcome_parse(buf_str(&text), text.len, o, why);
 	buf_done(&text);
 	if (err) {
-		log_error("run %s: its outcome file is damaged (%s): taken as lost", l->start.id, why);
+		log_error("run %s: its outcome file is damaged (%s): taken as lost", l->start.id,
+			  why);
 		*o = (struct run_outcome){.kind = RUN_LOST, .code = -1};
 		o->end_ns = live_utc(l, clock_ns(CLOCK_BOOTTIME));
 	}

@@ -4,11 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-#define TIMELINE_BASE_NS 50000000     /* shortest stretch that sets the rate */
-#define TIMELINE_JUMP_NS 20000000     /* a disagreement larger than this and */
-#define TIMELINE_JUMP_SHARE 1e-2      /* than this part of the stretch is a jump */
-#define TIMELINE_STEP_NS 100000000    /* wall clock steps smaller than this are slewing */
-#define TIMELINE_KEEP_NS 900000000    /* anchors closer than this replace each other */
+#define TIMELINE_BASE_NS 50000000  /* shortest stretch that sets the rate */
+#define TIMELINE_JUMP_NS 20000000  /* a disagreement larger than this and */
+#define TIMELINE_JUMP_SHARE 1e-2   /* than this part of the stretch is a jump */
+#define TIMELINE_STEP_NS 100000000 /* wall clock steps smaller than this are slewing */
+#define TIMELINE_KEEP_NS 900000000 /* anchors closer than this replace each other */
 
 void timeline_init(struct timeline *t, uint64_t ticks_per_s)
 {
@@ -19,7 +19,7 @@ void timeline_init(struct timeline *t, uint64_t ticks_per_s)
 
 /* Does b continue a's line? If not, *ret_ns is what the counter missed. */
 static bool timeline_agrees(const struct timeline *t, const struct timeline_anchor *a,
-                            const struct timeline_anchor *b, int64_t *ret_ns)
+			    const struct timeline_anchor *b, int64_t *ret_ns)
 {
 	double expected = (double)(int64_t)(b->ticks - a->ticks) * t->ns_per_tick;
 	double seen = (double)(b->boot_ns - a->boot_ns);
@@ -90,11 +90,11 @@ static void timeline_rate(struct timeline *t)
 		k--;
 	if (t->a[i].boot_ns - t->a[k].boot_ns >= TIMELINE_BASE_NS)
 		t->ns_per_tick = (double)(t->a[i].boot_ns - t->a[k].boot_ns) /
-		                 (double)(t->a[i].ticks - t->a[k].ticks);
+				 (double)(t->a[i].ticks - t->a[k].ticks);
 }
 
 enum timeline_news timeline_add(struct timeline *t, const struct wire_anchor *anchor,
-                                int64_t *ret_ns)
+				int64_t *ret_ns)
 {
 	struct timeline_anchor a = {anchor->ticks, anchor->boot_ns, anchor->real_ns, false}, last;
 	enum timeline_news news = TIMELINE_SAME;
@@ -145,7 +145,7 @@ static void timeline_find(struct timeline *t, uint64_t ticks)
 	t->hi = i + 1 < t->len && a[1].ticks > a->ticks ? a[1].ticks : UINT64_MAX;
 	t->base_ns = a->boot_ns;
 	t->rate = b ? (double)(b->boot_ns - a->boot_ns) / (double)(b->ticks - a->ticks)
-	            : t->ns_per_tick;
+		    : t->ns_per_tick;
 	/* Look-ups count from lo: for the first stretch that is not a->ticks. */
 	if (i == 0)
 		t->base_ns -= (int64_t)((double)a->ticks * t->rate);

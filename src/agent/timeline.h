@@ -23,7 +23,7 @@ struct timeline_anchor {
 struct timeline {
 	double ns_per_tick; /* of the newest long enough stretch */
 	unsigned len;
-	bool provisional;   /* the last anchor may be replaced by the next */
+	bool provisional; /* the last anchor may be replaced by the next */
 	struct timeline_anchor a[TIMELINE_MAX];
 	/* The stretch of the last look-up. */
 	uint64_t lo, hi;
@@ -36,7 +36,7 @@ enum timeline_news {
 	TIMELINE_SAME = 0,
 	TIMELINE_STEPPED = 1, /* the wall clock was stepped by *ret_ns */
 	TIMELINE_JUMPED = 2   /* suspend or counter reset: *ret_ns nanoseconds of
-	                         CLOCK_BOOTTIME that the counter did not see */
+				 CLOCK_BOOTTIME that the counter did not see */
 };
 
 /* Begin; ticks_per_s is the rough rate, used until two anchors are 50 ms apart. */

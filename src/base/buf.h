@@ -11,11 +11,11 @@
 #include <stdint.h>
 
 struct buf {
-	char *data;   /* len bytes and a NUL behind them; NULL while empty */
-	size_t len;   /* bytes used */
-	size_t cap;   /* bytes allocated */
-	size_t max;   /* len never exceeds this */
-	int error;    /* 0, or -EFBIG once an append did not fit, or -ENOMEM */
+	char *data; /* len bytes and a NUL behind them; NULL while empty */
+	size_t len; /* bytes used */
+	size_t cap; /* bytes allocated */
+	size_t max; /* len never exceeds this */
+	int error;  /* 0, or -EFBIG once an append did not fit, or -ENOMEM */
 };
 
 /* An empty buffer that holds at most max bytes. Allocates nothing. */

@@ -12,7 +12,7 @@ static int fmt_decimals(double v)
 }
 
 static char *fmt_scaled(char out[FMT_MAX], double v, double base, const char *const *units,
-                        unsigned n)
+			unsigned n)
 {
 	unsigned i = 0;
 

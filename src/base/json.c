@@ -63,8 +63,8 @@ void json_array_end(struct json *j)
 
 static void json_quote(struct buf *b, const char *s, size_t len)
 {
-	static const char escapes[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n',
-	                               ['\f'] = 'f', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\'};
+	static const char escapes[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f',
+				       ['\r'] = 'r', ['"'] = '"',  ['\\'] = '\\'};
 	const unsigned char *p = (const unsigned char *)s;
 	size_t i = 0, n;
 

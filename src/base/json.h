@@ -15,9 +15,9 @@
 #define JSON_DEPTH_MAX 32
 
 struct json {
-	struct buf *out;                 /* not owned */
-	unsigned depth;                  /* open objects and arrays */
-	bool has_item[JSON_DEPTH_MAX];   /* does the level need a comma? */
+	struct buf *out;               /* not owned */
+	unsigned depth;                /* open objects and arrays */
+	bool has_item[JSON_DEPTH_MAX]; /* does the level need a comma? */
 	bool after_key;
 };
 

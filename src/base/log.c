@@ -37,8 +37,9 @@ void log_write(enum log_level level, const char *fmt, ...)
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
 	n = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &tm);
-	n += (size_t)snprintf(line + n, sizeof(line) - n, ".%03ldZ lapse[%d] %s: ",
-	                      now.tv_nsec / 1000000, (int)getpid(), log_names[level]);
+	n += (size_t)snprintf(line + n, sizeof(line) - n,
+			      ".%03ldZ lapse[%d] %s: ", now.tv_nsec / 1000000, (int)getpid(),
+			      log_names[level]);
 	at = n;
 	va_start(ap, fmt);
 	len = vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);

@@ -15,8 +15,8 @@ struct map_slot;
 
 struct map {
 	struct map_slot *slots;
-	size_t cap; /* power of two, or 0 */
-	size_t len; /* live keys */
+	size_t cap;  /* power of two, or 0 */
+	size_t len;  /* live keys */
 	size_t used; /* live keys and tombstones */
 };
 

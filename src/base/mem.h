@@ -26,7 +26,7 @@ char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull))
 
 /* Formatted string; the caller frees it. */
 char *xasprintf(const char *fmt, ...)
-        __attribute__((format(printf, 1, 2), malloc, returns_nonnull));
+	__attribute__((format(printf, 1, 2), malloc, returns_nonnull));
 
 /* Make room for one more element in *items (len used, *cap allocated) by
  * doubling; returns the possibly moved array. */

@@ -25,23 +25,27 @@ static int64_t arg_idle_exit;
 static bool arg_foreground, arg_verbose;
 
 static const struct opt agent_rows[] = {
-        {.name = "rendezvous",
-         .type = OPT_STR,
-         .value = "DIR",
-         .help = "folder where trainers and launchers meet the agent",
-         .to = &arg_rendezvous},
-        {.name = "idle-exit",
-         .type = OPT_DURATION,
-         .value = "TIME",
-         .help = "leave after this long without a run (default 0: stay)",
-         .to = &arg_idle_exit},
-        {.name = "foreground",
-         .letter = 'f',
-         .type = OPT_FLAG,
-         .help = "write messages to stderr instead of agent.log",
-         .to = &arg_foreground},
-        {.name = "verbose", .letter = 'v', .type = OPT_FLAG, .help = "more messages", .to = &arg_verbose},
-        {.name = NULL},
+	{.name = "rendezvous",
+	 .type = OPT_STR,
+	 .value = "DIR",
+	 .help = "folder where trainers and launchers meet the agent",
+	 .to = &arg_rendezvous},
+	{.name = "idle-exit",
+	 .type = OPT_DURATION,
+	 .value = "TIME",
+	 .help = "leave after this long without a run (default 0: stay)",
+	 .to = &arg_idle_exit},
+	{.name = "foreground",
+	 .letter = 'f',
+	 .type = OPT_FLAG,
+	 .help = "write messages to stderr instead of agent.log",
+	 .to = &arg_foreground},
+	{.name = "verbose",
+	 .letter = 'v',
+	 .type = OPT_FLAG,
+	 .help = "more messages",
+	 .to = &arg_verbose},
+	{.name = NULL},
 };
 
 const struct opt *cmd_agent_options(void)
@@ -61,7 +65,7 @@ static void agent_open_log(void)
 	dir = arg_foreground ? -1 : rendezvous_open(1);
 	if (dir >= 0) {
 		fd = openat(dir, "agent.log",
-		            O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+			    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 		close(dir);
 	}
 	if (fd >= 0) {
@@ -75,8 +79,8 @@ static void agent_open_log(void)
 int cmd_agent(int argc, char **argv)
 {
 	struct agent_options o = {.rendezvous = arg_rendezvous,
-	                          .idle_exit_ns = arg_idle_exit,
-	                          .store = &wiring_store};
+				  .idle_exit_ns = arg_idle_exit,
+				  .store = &wiring_store};
 	struct err e = {0};
 	int err;
 

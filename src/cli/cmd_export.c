@@ -19,7 +19,7 @@
 #include "cli/when.h"
 
 #define EXPORT_LINE_MAX (64u << 20) /* bytes of what one item becomes */
-#define EXPORT_LOOK 4096 /* rows between two looks at the clock */
+#define EXPORT_LOOK 4096            /* rows between two looks at the clock */
 
 static const char *export_dir, *export_to, *export_series, *export_output, *export_from,
 	*export_until, *export_steps, *export_what_text;
@@ -92,7 +92,7 @@ struct export
 	struct store_range range;
 	struct outfile out;
 	struct buf line;
-	struct err e; /* of writing */
+	struct err e;                      /* of writing */
 	const struct store_series *series; /* the one being read */
 	size_t index;
 	uint64_t rows, rows_expected;

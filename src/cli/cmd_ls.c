@@ -50,8 +50,8 @@ const struct opt *cmd_ls_options(void)
 /* What ls shows of a run beyond struct store_run. */
 struct ls_row {
 	const char *id; /* name of the folder */
-	char *error; /* why it cannot be read; NULL if it can */
-	struct view v; /* only if it can */
+	char *error;    /* why it cannot be read; NULL if it can */
+	struct view v;  /* only if it can */
 	int64_t last_step;
 	const char *loss_name; /* NULL: no loss */
 	double loss;

@@ -21,14 +21,18 @@ static const char *arg_rendezvous;
 static bool arg_json, arg_verbose;
 
 static const struct opt recover_rows[] = {
-        {.name = "rendezvous",
-         .type = OPT_STR,
-         .value = "DIR",
-         .help = "folder whose rings and runs are taken",
-         .to = &arg_rendezvous},
-        {.name = "json", .type = OPT_FLAG, .help = "print the figures as JSON", .to = &arg_json},
-        {.name = "verbose", .letter = 'v', .type = OPT_FLAG, .help = "say what is done", .to = &arg_verbose},
-        {.name = NULL},
+	{.name = "rendezvous",
+	 .type = OPT_STR,
+	 .value = "DIR",
+	 .help = "folder whose rings and runs are taken",
+	 .to = &arg_rendezvous},
+	{.name = "json", .type = OPT_FLAG, .help = "print the figures as JSON", .to = &arg_json},
+	{.name = "verbose",
+	 .letter = 'v',
+	 .type = OPT_FLAG,
+	 .help = "say what is done",
+	 .to = &arg_verbose},
+	{.name = NULL},
 };
 
 const struct opt *cmd_recover_options(void)
@@ -42,8 +46,8 @@ static void recover_print(const struct agent_stats *s)
 	struct json j;
 
 	if (!arg_json) {
-		printf("%" PRIu64 " runs, %" PRIu64 " rings; %" PRIu64 " runs finished", s->runs, s->rings,
-		       s->finished);
+		printf("%" PRIu64 " runs, %" PRIu64 " rings; %" PRIu64 " runs finished", s->runs,
+		       s->rings, s->finished);
 		if (s->refused)
 			printf("; %" PRIu64 " files are no sound rings", s->refused);
 		if (s->failed_commits)
@@ -67,7 +71,8 @@ static void recover_print(const struct agent_stats *s)
 
 int cmd_recover(int argc, char **argv)
 {
-	struct agent_options o = {.rendezvous = arg_rendezvous, .once = true, .store = &wiring_store};
+	struct agent_options o = {
+		.rendezvous = arg_rendezvous, .once = true, .store = &wiring_store};
 	struct agent_stats stats;
 	struct err e = {0};
 	int err;
@@ -80,7 +85,7 @@ int cmd_recover(int argc, char **argv)
 	err = agent_run(&o, &e);
 	if (err == -EAGAIN) {
 		fprintf(stderr, "lapse recover: an agent is running and does this itself "
-		                "(lapse ls shows the runs)\n");
+				"(lapse ls shows the runs)\n");
 		return 1;
 	}
 	if (err) {

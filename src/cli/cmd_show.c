@@ -50,7 +50,7 @@ struct show {
 	struct events last, crashes;
 	struct term term;
 	struct view_stat *stats; /* of each series of v */
-	bool failed; /* something could not be read */
+	bool failed;             /* something could not be read */
 };
 
 static void show_head(const char *text, const struct show *s)

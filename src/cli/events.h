@@ -22,10 +22,10 @@ struct event_row {
 
 struct events {
 	struct event_row *rows; /* a ring of `keep` rows; use events_row() */
-	size_t keep; /* how many of the newest are kept */
-	int min_severity; /* lower ones are counted, not kept */
-	const char *only_kind; /* NULL any; else others are counted, not kept */
-	uint64_t matched; /* events that could be kept */
+	size_t keep;            /* how many of the newest are kept */
+	int min_severity;       /* lower ones are counted, not kept */
+	const char *only_kind;  /* NULL any; else others are counted, not kept */
+	uint64_t matched;       /* events that could be kept */
 	uint64_t by_severity[4];
 };
 

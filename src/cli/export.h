@@ -10,12 +10,17 @@
 #include "cli/events.h"
 #include "cli/view.h"
 
-enum export_what { EXPORT_SAMPLES = 1, EXPORT_SPANS = 2, EXPORT_HISTOGRAMS = 4, EXPORT_EVENTS = 8 };
+enum export_what {
+	EXPORT_SAMPLES = 1,
+	EXPORT_SPANS = 2,
+	EXPORT_HISTOGRAMS = 4,
+	EXPORT_EVENTS = 8
+};
 
 /* Each appends whole lines to out for what it is given. */
 struct export_ops {
-	const char *name; /* as in --to */
-	unsigned what; /* what is exported unless --what says otherwise */
+	const char *name;  /* as in --to */
+	unsigned what;     /* what is exported unless --what says otherwise */
 	bool events_alone; /* events have other columns: they go alone */
 	void (*begin)(struct buf *out, const struct view *v, unsigned what);
 	/* Each series before its points; index counts all series of the run. NULL:

@@ -9,7 +9,7 @@
 #include "cli/events.h"
 #include "cli/view.h"
 
-#define FIGURES_EVENTS 20 /* newest warnings and errors kept */
+#define FIGURES_EVENTS 20             /* newest warnings and errors kept */
 #define FIGURES_STEPS_MAX (16u << 20) /* steps of one process whose times are kept for shares */
 
 /* Durations of the spans of one name. Seconds; NaN: not known. */
@@ -23,8 +23,8 @@ struct figures_phase {
 	const char *name; /* of a series of the view */
 	struct figures_spread spread;
 	double in_steps_s; /* time of these spans inside the step in which they begin */
-	double share; /* in_steps_s over the time of all steps; NaN: no steps, or none
-			 of these spans begins in one */
+	double share;      /* in_steps_s over the time of all steps; NaN: no steps, or none
+			      of these spans begins in one */
 };
 
 /* A process that has steps. */
@@ -32,11 +32,11 @@ struct figures_rank {
 	const struct store_process *process;
 	struct figures_spread step;
 	double first_step_s;
-	int64_t last_step; /* number of the step that ended last */
-	int64_t start_ns, end_ns; /* of the first step, of the last one */
-	uint32_t segments; /* how often the steps began again */
+	int64_t last_step;         /* number of the step that ended last */
+	int64_t start_ns, end_ns;  /* of the first step, of the last one */
+	uint32_t segments;         /* how often the steps began again */
 	uint64_t sampled, tokened; /* steps with known samples, tokens */
-	double samples, tokens; /* sums over them */
+	double samples, tokens;    /* sums over them */
 };
 
 struct figures_loss {
@@ -50,30 +50,30 @@ struct figures_rate {
 	double sum;
 	double in_steps; /* a second: for each process its sum over the time in its steps, added up
 			  */
-	double overall; /* a second: sum over first step's start to last step's end */
+	double overall;  /* a second: sum over first step's start to last step's end */
 	uint64_t steps_without; /* steps whose number was not given */
 };
 
 /* The machine's figures on one host; n 0: not sampled. */
 struct figures_machine {
 	const char *host;
-	struct view_stat busy; /* share of all processors, 0 to 1 */
-	struct view_stat tree_cpu; /* cores */
-	struct view_stat tree_rss; /* bytes */
+	struct view_stat busy;        /* share of all processors, 0 to 1 */
+	struct view_stat tree_cpu;    /* cores */
+	struct view_stat tree_rss;    /* bytes */
 	struct view_stat used, total; /* bytes */
-	struct view_stat limit; /* bytes; the tightest cgroup limit */
+	struct view_stat limit;       /* bytes; the tightest cgroup limit */
 };
 
 struct figures {
 	const struct view *v;
 	struct figures_rank *ranks;
 	struct figures_phase *phases; /* the largest total first */
-	struct figures_loss *losses; /* training first, then validation */
+	struct figures_loss *losses;  /* training first, then validation */
 	struct figures_machine *machines;
 	size_t n_ranks, n_phases, n_losses, n_machines;
 	struct figures_spread step; /* of all ranks together */
 	struct figures_rate samples, tokens;
-	double active_s; /* time in steps, mean over the ranks */
+	double active_s;  /* time in steps, mean over the ranks */
 	double overall_s; /* first step's start to last step's end */
 	uint64_t stored, dropped, overwritten, broken, refused;
 	struct events events;

@@ -28,7 +28,7 @@ struct launch {
 	struct launch_oom oom;
 	struct launch_tee tee;
 	int exec_error; /* errno; 0: it was executed */
-	int status; /* as of wait() */
+	int status;     /* as of wait() */
 	struct rusage usage;
 };
 

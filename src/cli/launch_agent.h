@@ -13,13 +13,13 @@
 #define LAUNCH_AGENT_WINDOW_NS 60000000000LL
 
 struct launch_agent {
-	int dirfd; /* of the rendezvous; the owner's */
-	const char *dir; /* its absolute path; the owner's */
-	const char *program; /* NULL: lapse itself */
-	bool off; /* start none */
+	int dirfd;                           /* of the rendezvous; the owner's */
+	const char *dir;                     /* its absolute path; the owner's */
+	const char *program;                 /* NULL: lapse itself */
+	bool off;                            /* start none */
 	int64_t starts[LAUNCH_AGENT_STARTS]; /* CLOCK_BOOTTIME, a ring */
-	unsigned started; /* all in all */
-	unsigned failed; /* starts in a row that came to nothing */
+	unsigned started;                    /* all in all */
+	unsigned failed;                     /* starts in a row that came to nothing */
 };
 
 /* dirfd and dir must outlive it. */

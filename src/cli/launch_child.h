@@ -13,7 +13,7 @@
 
 struct launch_child {
 	pid_t pid;
-	int gate; /* writing or closing lets the child go; -1 afterwards */
+	int gate;    /* writing or closing lets the child go; -1 afterwards */
 	int exec_fd; /* at its end: executed; an int: errno of the failure */
 	/* What the child gives back to the command. */
 	sigset_t mask;

@@ -15,13 +15,13 @@
 
 struct launch_files {
 	char id[RUN_ID_MAX + 1];
-	char dir[4096]; /* the run's folder, absolute */
-	bool fell_back; /* dir is not where the user wanted it */
-	char wanted[4096]; /* then: where that was */
-	int rendezvous; /* descriptor; -1 */
+	char dir[4096];            /* the run's folder, absolute */
+	bool fell_back;            /* dir is not where the user wanted it */
+	char wanted[4096];         /* then: where that was */
+	int rendezvous;            /* descriptor; -1 */
 	char rendezvous_dir[4096]; /* absolute */
-	int lock; /* the run file, locked; -1 */
-	int reserve; /* the page kept for the outcome; -1 */
+	int lock;                  /* the run file, locked; -1 */
+	int reserve;               /* the page kept for the outcome; -1 */
 };
 
 /* Set all to nothing, so that _done() works. */

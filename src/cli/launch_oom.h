@@ -23,11 +23,11 @@ struct launch_oom {
 	bool has_group;
 	struct cgroup_memory group;
 	uint64_t first, last; /* counter when first seen in this group, and now */
-	int64_t rise_ns; /* CLOCK_BOOTTIME of its last rise; 0 never */
-	char file[512]; /* the counter's */
+	int64_t rise_ns;      /* CLOCK_BOOTTIME of its last rise; 0 never */
+	char file[512];       /* the counter's */
 
 	int64_t child_ns, descendant_ns; /* when the log said so; 0 never */
-	char line[512]; /* what it said, the child's before others' */
+	char line[512];                  /* what it said, the child's before others' */
 };
 
 void launch_oom_init(struct launch_oom *o, pid_t child);

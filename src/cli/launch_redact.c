@@ -13,7 +13,7 @@
 
 struct secret_word {
 	const char *word;
-	bool at_end; /* also as the end of a longer word: "apikey" */
+	bool at_end;            /* also as the end of a longer word: "apikey" */
 	const char *not_before; /* words that make it harmless when they follow */
 };
 

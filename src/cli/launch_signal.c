@@ -148,7 +148,7 @@ static bool signal_child_left_group(const struct launch_signal *s)
 
 /* What was learned while the senders were given time. */
 struct signal_facts {
-	uint64_t all; /* signals that the witness got too */
+	uint64_t all;       /* signals that the witness got too */
 	bool still_stopped; /* the command did not get this SIGCONT */
 };
 

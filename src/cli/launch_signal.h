@@ -12,11 +12,11 @@
 #include <sys/types.h>
 
 struct launch_signal {
-	int fd; /* signalfd of all signals, for poll() */
-	pid_t child; /* who is given signals; 0: nobody */
+	int fd;        /* signalfd of all signals, for poll() */
+	pid_t child;   /* who is given signals; 0: nobody */
 	pid_t witness; /* 0: none */
-	bool resized; /* SIGWINCH came; the reader sets it back */
-	bool wanted; /* somebody asked us to end; the reader sets it back */
+	bool resized;  /* SIGWINCH came; the reader sets it back */
+	bool wanted;   /* somebody asked us to end; the reader sets it back */
 };
 
 /* Open the descriptor and make the witness. 0 or -errno; without a witness it

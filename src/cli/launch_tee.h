@@ -14,12 +14,12 @@
 #define LAUNCH_TEE_CHUNK 4096 /* a pipe that poll() calls writable takes this much */
 
 struct launch_tee {
-	int from; /* our end; -1: closed or not teeing */
+	int from;      /* our end; -1: closed or not teeing */
 	int child_end; /* what becomes the command's stderr; -1 after the fork */
 	bool is_pty;
 	size_t pending_len, pending_at;
 	char pending[LAUNCH_TEE_CHUNK];
-	uint64_t total; /* bytes seen */
+	uint64_t total;             /* bytes seen */
 	char tail[LAUNCH_TEE_TAIL]; /* a ring */
 };
 

@@ -20,8 +20,8 @@ enum opt_type {
 };
 
 struct opt {
-	const char *name;  /* long name without "--" */
-	char letter;       /* short name, or 0 */
+	const char *name; /* long name without "--" */
+	char letter;      /* short name, or 0 */
 	enum opt_type type;
 	const char *value; /* what --help calls the value: "DIR"; NULL for flags */
 	const char *help;  /* one line */
@@ -33,14 +33,14 @@ struct opt {
 /* A command: one row in cli/commands.c, one file cli/cmd_NAME.c. */
 struct command {
 	const char *name;
-	const char *args;     /* "[OPTIONS] -- COMMAND [ARG...]" */
-	const char *summary;  /* one line */
-	const char *about;    /* paragraphs for --help; "" none */
-	const char *examples; /* lines for --help */
+	const char *args;                   /* "[OPTIONS] -- COMMAND [ARG...]" */
+	const char *summary;                /* one line */
+	const char *about;                  /* paragraphs for --help; "" none */
+	const char *examples;               /* lines for --help */
 	const struct opt *(*options)(void); /* rows ended by name NULL */
 	/* Runs with the arguments behind the options; returns the exit status. */
 	int (*run)(int argc, char **argv);
-	bool options_first;   /* stop at the first argument that is no option */
+	bool options_first; /* stop at the first argument that is no option */
 };
 
 /* Parse argv[1..] by the rows of c, which it fills. Prints --help (to stdout)

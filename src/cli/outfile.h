@@ -15,7 +15,7 @@
 struct outfile {
 	FILE *to;
 	char path[4096]; /* "" for stdout */
-	char tmp[4096]; /* "" when written in place: stdout, devices, pipes */
+	char tmp[4096];  /* "" when written in place: stdout, devices, pipes */
 	uint64_t bytes;
 };
 

@@ -13,13 +13,20 @@
 /* What a stream can show. */
 struct term {
 	bool color; /* a terminal, NO_COLOR empty or unset, TERM not "dumb" */
-	int width; /* columns of the terminal; 0: not a terminal, nothing is cut */
+	int width;  /* columns of the terminal; 0: not a terminal, nothing is cut */
 };
 
 /* Look at a stream. The width is the terminal's, else $COLUMNS, else 80. */
 void term_look(struct term *t, FILE *to);
 
-enum term_style { TERM_PLAIN, TERM_BOLD, TERM_DIM, TERM_RED, TERM_YELLOW, TERM_GREEN };
+enum term_style {
+	TERM_PLAIN,
+	TERM_BOLD,
+	TERM_DIM,
+	TERM_RED,
+	TERM_YELLOW,
+	TERM_GREEN
+};
 
 /* Print text in a style: escape codes only where t->color. */
 void term_put(const struct term *t, FILE *to, enum term_style style, const char *text);
@@ -35,8 +42,8 @@ char *term_clean(const char *text);
 enum table_flags {
 	TABLE_RIGHT = 1, /* numbers: aligned right */
 	TABLE_ELIDE = 2, /* names: may be shortened on a terminal, ".." in the middle */
-	TABLE_CUT = 4, /* sentences: may be shortened on a terminal, ".." at the end */
-	TABLE_DROP = 8 /* left out whole on a terminal where the table does not fit */
+	TABLE_CUT = 4,   /* sentences: may be shortened on a terminal, ".." at the end */
+	TABLE_DROP = 8   /* left out whole on a terminal where the table does not fit */
 };
 
 struct table_column {

@@ -19,11 +19,11 @@
 #define VIEW_JSON_MAX (256u << 20) /* bytes of one JSON document */
 
 struct view {
-	char dir[4096]; /* the run's folder */
-	struct store_reader *reader; /* owned */
-	struct store_run run; /* strings owned by the reader */
+	char dir[4096];                  /* the run's folder */
+	struct store_reader *reader;     /* owned */
+	struct store_run run;            /* strings owned by the reader */
 	struct store_process *processes; /* strings owned */
-	struct store_series *series; /* strings owned */
+	struct store_series *series;     /* strings owned */
 	size_t n_processes, n_series;
 };
 
@@ -49,11 +49,11 @@ bool view_is_several(const struct view *v);
 /* All of a series' points in one number each. */
 struct view_stat {
 	uint64_t count; /* points; observations for a histogram */
-	uint64_t nan; /* of them NaN; these are in none of the values below but last */
+	uint64_t nan;   /* of them NaN; these are in none of the values below but last */
 	double last, min, max, sum;
 	int64_t last_step, min_step, max_step; /* steps of last, min, max */
-	int64_t first_ns, last_ns; /* times of the first and last that arrived */
-	uint32_t segments; /* highest segment seen */
+	int64_t first_ns, last_ns;             /* times of the first and last that arrived */
+	uint32_t segments;                     /* highest segment seen */
 };
 int view_stat(const struct view *v, const struct store_series *s, const struct store_range *range,
 	      struct view_stat *ret, struct err *e);

@@ -8,7 +8,7 @@
 #include <sys/utsname.h>
 
 static int wiring_open(const struct run_start *r, void **ret_handle, struct sink **ret_sink,
-                       struct err *e)
+		       struct err *e)
 {
 	struct store_options o = {.dir = r->dir, .host = r->host};
 	struct utsname uts;
@@ -53,10 +53,10 @@ static const char *wiring_why(void *handle)
 }
 
 const struct agent_store wiring_store = {
-        .open = wiring_open,
-        .start = wiring_start,
-        .tend = wiring_tend,
-        .end = wiring_end,
-        .close = wiring_close,
-        .why = wiring_why,
+	.open = wiring_open,
+	.start = wiring_start,
+	.tend = wiring_tend,
+	.end = wiring_end,
+	.close = wiring_close,
+	.why = wiring_why,
 };

@@ -55,11 +55,16 @@ struct probe_host_values {
 	uint64_t valid; /* bit i: value[i] holds */
 	double value[PROBE_HOST_METRICS];
 	const char *why[PROBE_HOST_METRICS]; /* static text why value[i] is absent;
-	                                        NULL when it holds */
+						NULL when it holds */
 };
 
 /* Files of /proc that probe_host keeps open. */
-enum probe_host_file { PROBE_HOST_STAT, PROBE_HOST_MEMINFO, PROBE_HOST_LOADAVG, PROBE_HOST_FILES };
+enum probe_host_file {
+	PROBE_HOST_STAT,
+	PROBE_HOST_MEMINFO,
+	PROBE_HOST_LOADAVG,
+	PROBE_HOST_FILES
+};
 
 struct probe_host {
 	char root[PROBE_ROOT_MAX];
@@ -95,34 +100,35 @@ enum probe_tree_index {
 extern const struct probe_metric probe_tree_metrics[PROBE_TREE_METRICS];
 
 #define PROBE_TREE_MAX 4096 /* processes followed */
-#define PROBE_TREE_KEPT 64  /* of them with 3 descriptors kept open each, while their numbers
-                               are below half of RLIMIT_NOFILE */
+#define PROBE_TREE_KEPT                                                                            \
+	64 /* of them with 3 descriptors kept open each, while their numbers                       \
+	      are below half of RLIMIT_NOFILE */
 
 struct probe_tree_values {
 	uint64_t valid; /* bit i: value[i] holds */
 	double value[PROBE_TREE_METRICS];
 	const char *why[PROBE_TREE_METRICS];
 	unsigned untracked; /* at least so many processes of the tree were left out,
-	                       as PROBE_TREE_MAX are followed: the values are lower
-	                       bounds. 0: complete */
+			       as PROBE_TREE_MAX are followed: the values are lower
+			       bounds. 0: complete */
 };
 
 struct probe_proc;
 
 struct probe_tree {
-	int proc_fd; /* the folder /proc */
-	bool clocks; /* CPU clocks of processes can be read: root is "" and the pids
-	                of /proc are ours */
-	bool children; /* task/TID/children can be read */
+	int proc_fd;              /* the folder /proc */
+	bool clocks;              /* CPU clocks of processes can be read: root is "" and the pids
+				     of /proc are ours */
+	bool children;            /* task/TID/children can be read */
 	struct probe_proc *procs; /* parents before their children */
 	size_t len, cap;
-	unsigned kept; /* processes with open descriptors */
+	unsigned kept;    /* processes with open descriptors */
 	struct map index; /* pid -> place in procs */
-	size_t pids;    /* processes of the machine at the last search of all; 0: none yet */
+	size_t pids;      /* processes of the machine at the last search of all; 0: none yet */
 	unsigned untracked;
-	uint64_t scan_ns; /* CLOCK_MONOTONIC of the last full search; 0: none yet */
-	uint64_t read_ns; /* and of the last reading; 0: none yet */
-	uint64_t gone_ns; /* CPU time of processes that ended */
+	uint64_t scan_ns;  /* CLOCK_MONOTONIC of the last full search; 0: none yet */
+	uint64_t read_ns;  /* and of the last reading; 0: none yet */
+	uint64_t gone_ns;  /* CPU time of processes that ended */
 	uint64_t total_ns; /* what probe_tree_cpu_total_ns() gives */
 };
 

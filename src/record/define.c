@@ -19,15 +19,15 @@
 #define DEF_LABELS 32u         /* labels of one metric */
 
 struct def_master {
-	uint32_t hash[DEF_HASH];  /* id, or 0 */
-	uint32_t place[DEF_MAX];  /* offset of the entry with id - 1 */
+	uint32_t hash[DEF_HASH]; /* id, or 0 */
+	uint32_t place[DEF_MAX]; /* offset of the entry with id - 1 */
 	unsigned char bytes[DEF_BYTES];
 };
 
 static struct {
 	struct def_master *master;
 	uint64_t published;           /* count << 32 | bytes, in one store: a child of
-	                                 fork() may be made at any moment (atomic) */
+					 fork() may be made at any moment (atomic) */
 	uint64_t refused;             /* (atomic) */
 	uint64_t untold;              /* of them, not yet in a control page */
 	struct wire_registry *shared; /* of the current ring, or NULL */
@@ -43,11 +43,11 @@ void rec_lock(pid_t *word)
 	for (;;) {
 		holder = 0;
 		if (__atomic_compare_exchange_n(word, &holder, self, false, __ATOMIC_ACQUIRE,
-		                                __ATOMIC_RELAXED))
+						__ATOMIC_RELAXED))
 			return;
-		if (holder != self && __atomic_compare_exchange_n(word, &holder, self, false,
-		                                                  __ATOMIC_ACQUIRE,
-		                                                  __ATOMIC_RELAXED))
+		if (holder != self &&
+		    __atomic_compare_exchange_n(word, &holder, self, false, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
 			return;
 		sched_yield();
 	}
@@ -73,7 +73,7 @@ size_t rec_cut(const char *s, size_t max)
 
 /* Append key="value" to out if all of it fits. */
 static size_t def_label(char out[LAPSE_LABELS_MAX + 1], size_t at, const char *key,
-                        const char *value)
+			const char *value)
 {
 	size_t n = at, keys = strnlen(key, LAPSE_LABELS_MAX);
 	const char *p;
@@ -183,7 +183,7 @@ static uint32_t def_append(const struct def_key *k)
 		memcpy((unsigned char *)(shared + 1) + used, p, bytes);
 	def.master->place[count] = used;
 	__atomic_store_n(&def.published, (uint64_t)(count + 1) << 32 | (used + bytes),
-	                 __ATOMIC_RELEASE);
+			 __ATOMIC_RELEASE);
 	if (shared)
 		__atomic_store_n(&shared->published, def.published, __ATOMIC_RELEASE);
 	return count + 1;
@@ -215,7 +215,7 @@ static void def_tell(struct wire_ctl *ctl)
 }
 
 static uint32_t def_define(uint8_t kind, const char *name, const char *unit, const char *help,
-                           const char *const *labels)
+			   const char *const *labels)
 {
 	char text[LAPSE_LABELS_MAX + 1];
 	struct def_key k = {kind, {name, unit, help, text}, {0}};
@@ -233,7 +233,7 @@ static uint32_t def_define(uint8_t kind, const char *name, const char *unit, con
 	rec_lock(&def.locked_by);
 	if (!def.master) {
 		p = mmap(NULL, sizeof(*def.master), PROT_READ | PROT_WRITE,
-		         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		def.master = p == MAP_FAILED ? NULL : p;
 	}
 	if (def.master)
@@ -282,19 +282,19 @@ void rec_registry_count(uint64_t *ret_defined, uint64_t *ret_refused)
 }
 
 struct lapse_metric lapse_gauge(const char *name, const char *unit, const char *help,
-                                const char *const *labels)
+				const char *const *labels)
 {
 	return (struct lapse_metric){def_define(WIRE_KIND_GAUGE, name, unit, help, labels)};
 }
 
 struct lapse_metric lapse_counter(const char *name, const char *unit, const char *help,
-                                  const char *const *labels)
+				  const char *const *labels)
 {
 	return (struct lapse_metric){def_define(WIRE_KIND_COUNTER, name, unit, help, labels)};
 }
 
 struct lapse_metric lapse_histogram(const char *name, const char *unit, const char *help,
-                                    const char *const *labels)
+				    const char *const *labels)
 {
 	return (struct lapse_metric){def_define(WIRE_KIND_HISTOGRAM, name, unit, help, labels)};
 }

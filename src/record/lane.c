@@ -31,7 +31,7 @@ static struct rec_set *rec_current(void)
 	 * meanwhile lose their record. A child of a closed parent is closed. */
 	if (__atomic_load_n(&rec.closed, __ATOMIC_RELAXED) ||
 	    !__atomic_compare_exchange_n(&set->taken, &expected, 1, false, __ATOMIC_ACQUIRE,
-	                                 __ATOMIC_RELAXED))
+					 __ATOMIC_RELAXED))
 		return NULL;
 	if (rec_open_ring(true) < 0)
 		__atomic_store_n(&rec.set, NULL, __ATOMIC_RELEASE);
@@ -75,7 +75,7 @@ static void lane_release(struct ring_writer *w)
 static bool lane_take(struct ring_writer *w, uint32_t from, uint32_t tid)
 {
 	if (!__atomic_compare_exchange_n(&w->used, &from, tid, false, __ATOMIC_ACQUIRE,
-	                                 __ATOMIC_RELAXED))
+					 __ATOMIC_RELAXED))
 		return false;
 	w->tid = tid;
 	__atomic_store_n(&w->lane->depth, 0, __ATOMIC_RELAXED);
@@ -96,7 +96,7 @@ static struct ring_writer *lane_of_dead(struct rec_set *set, uint32_t tid)
 
 	if (now - last < rec.ticks_per_s / 100 ||
 	    !__atomic_compare_exchange_n(&set->swept, &last, now, false, __ATOMIC_RELAXED,
-	                                 __ATOMIC_RELAXED))
+					 __ATOMIC_RELAXED))
 		return NULL;
 	for (i = 0; i < set->lanes; i++) {
 		struct ring_writer *w = &set->writers[i];

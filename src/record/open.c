@@ -27,7 +27,7 @@
 #define OPEN_RING_FORKED (512ull << 10)
 #define OPEN_LANES_DEFAULT 16u
 #define OPEN_LANES_FORKED 4u
-#define OPEN_FDS_OLD 1024 /* closed one by one where close_range() is unknown */
+#define OPEN_FDS_OLD 1024              /* closed one by one where close_range() is unknown */
 #define OPEN_REGISTRY_MORE (20u << 10) /* room for definitions to come */
 
 struct rec_state rec;
@@ -38,7 +38,7 @@ static pid_t open_locked_by;
 static int open_fail(int err, const char *what, const char *remedy)
 {
 	snprintf(rec.error, sizeof(rec.error), "%s: %s%s%s", what, strerror(-err),
-	         remedy ? "; " : "", remedy ? remedy : "");
+		 remedy ? "; " : "", remedy ? remedy : "");
 	return err;
 }
 
@@ -76,7 +76,7 @@ static uint64_t open_ring_bytes(int rings, uint64_t want)
 {
 	/* As seen in a container, where its own group is the root. */
 	static const char *const limits[] = {"/sys/fs/cgroup/memory.max",
-	                                     "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+					     "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
 	struct statvfs fs;
 	struct rlimit file;
 	uint64_t limit;
@@ -108,7 +108,7 @@ static void open_program(char *out, size_t cap)
 }
 
 static void open_fill_ring(struct wire_ring *r, const char *ctl_name, uint64_t start_time,
-                           bool forked)
+			   bool forked)
 {
 	if (getrandom(r->uid, sizeof(r->uid), GRND_NONBLOCK) != sizeof(r->uid)) {
 		memcpy(r->uid, &(uint64_t){clock_ticks(rec.clock)}, 8);
@@ -143,12 +143,13 @@ static int open_make_ring(int rings, const char *tmp, bool forked, struct ring_m
 {
 	uint64_t want = forked ? OPEN_RING_FORKED : rec.opt.ring_bytes;
 	/* What is defined already must fit, and some more. */
-	uint64_t registry = (rec_registry_bytes() + OPEN_REGISTRY_MORE) & ~(uint64_t)(WIRE_PAGE - 1);
+	uint64_t registry =
+		(rec_registry_bytes() + OPEN_REGISTRY_MORE) & ~(uint64_t)(WIRE_PAGE - 1);
 	struct ring_shape shape = {
-	        /* A registry gets at most an eighth. */
-	        .bytes = open_ring_bytes(rings, want > 8 * registry ? want : 8 * registry),
-	        .lanes = forked ? OPEN_LANES_FORKED : rec.opt.lanes,
-	        .registry_bytes = registry,
+		/* A registry gets at most an eighth. */
+		.bytes = open_ring_bytes(rings, want > 8 * registry ? want : 8 * registry),
+		.lanes = forked ? OPEN_LANES_FORKED : rec.opt.lanes,
+		.registry_bytes = registry,
 	};
 	int err;
 
@@ -177,7 +178,7 @@ static void open_rate(const struct wire_anchor *before)
 		clock_anchor(rec.clock, &after);
 	while (after.mono_ns - before->mono_ns < 200000);
 	rec.ticks_per_s = (uint64_t)((double)(after.ticks - before->ticks) * 1e9 /
-	                             (double)(after.mono_ns - before->mono_ns));
+				     (double)(after.mono_ns - before->mono_ns));
 }
 
 static struct rec_set *open_set(const struct ring_map *m, struct wire_ctl *ctl)
@@ -188,7 +189,7 @@ static struct rec_set *open_set(const struct ring_map *m, struct wire_ctl *ctl)
 
 	bytes = (bytes + WIRE_PAGE - 1) & ~(size_t)(WIRE_PAGE - 1);
 	set = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
-	           -1, 0);
+		   -1, 0);
 	if (set == MAP_FAILED)
 		return NULL;
 	if (madvise(set, bytes, MADV_WIPEONFORK) < 0) {
@@ -242,17 +243,17 @@ static int open_in(int rings, bool forked)
 	int err;
 
 	snprintf(ctl_name, sizeof(ctl_name), "%ld-%llu-%08x.ctl", (long)getpid(),
-	         (unsigned long long)start_time, (unsigned)aux);
+		 (unsigned long long)start_time, (unsigned)aux);
 	clock_anchor(rec.clock, &before);
 	err = rec_page_open(rings, ctl_name, start_time, aux);
 	if (err)
 		return open_fail(err, "control page in the rendezvous folder", NULL);
 	snprintf(tmp, sizeof(tmp), ".%s.%llx.tmp", ctl_name,
-	         (unsigned long long)clock_ticks(rec.clock));
+		 (unsigned long long)clock_ticks(rec.clock));
 	err = open_make_ring(rings, tmp, forked, &map);
 	if (err)
 		return open_fail(err, "no room for a ring in the rendezvous folder",
-		                 "free space in /dev/shm (docker: --shm-size)");
+				 "free space in /dev/shm (docker: --shm-size)");
 	if (!forked)
 		open_rate(&before);
 	open_fill_ring(map.ring, ctl_name, start_time, forked);
@@ -264,7 +265,7 @@ static int open_in(int rings, bool forked)
 	if (err)
 		return open_undo(rings, tmp, &map, err);
 	snprintf(name, sizeof(name), "%.80s.%02x%02x%02x%02x.ring", ctl_name, map.ring->uid[0],
-	         map.ring->uid[1], map.ring->uid[2], map.ring->uid[3]);
+		 map.ring->uid[1], map.ring->uid[2], map.ring->uid[3]);
 	/* The registry is mapped here for good: only the file goes. */
 	if (renameat(rings, tmp, rings, name) < 0) {
 		err = -errno;
@@ -282,7 +283,7 @@ static int open_ring(bool forked)
 	dir = rendezvous_open(1);
 	if (dir < 0)
 		return open_fail(dir, "rendezvous folder",
-		                 "it must be a folder of yours with mode 0700");
+				 "it must be a folder of yours with mode 0700");
 	/* Children of fork() keep their parent's: one bell a user. */
 	if (!rec.bell)
 		rec.bell = bell_map(dir);
@@ -306,7 +307,8 @@ int rec_open_ring(bool forked)
 
 	/* What would not even take the small files raises a deadly signal. */
 	if (getrlimit(RLIMIT_FSIZE, &file) == 0 && file.rlim_cur < RING_BYTES_MIN)
-		return open_fail(-EFBIG, "no ring of 192 KiB", "raise the limit of file sizes (ulimit -f)");
+		return open_fail(-EFBIG, "no ring of 192 KiB",
+				 "raise the limit of file sizes (ulimit -f)");
 	/* A timer's signals would interrupt the allocation again and again. */
 	sigfillset(&others);
 	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++)
@@ -399,8 +401,8 @@ static void open_store_dir(const char *given)
 		dir = "lapse-runs";
 	if (dir[0] == '/' || !getcwd(cwd, sizeof(cwd)))
 		open_copy(rec.opt.store_dir, sizeof(rec.opt.store_dir), dir, "");
-	else if ((size_t)snprintf(rec.opt.store_dir, sizeof(rec.opt.store_dir), "%s/%s", cwd, dir) >=
-	         sizeof(rec.opt.store_dir))
+	else if ((size_t)snprintf(rec.opt.store_dir, sizeof(rec.opt.store_dir), "%s/%s", cwd,
+				  dir) >= sizeof(rec.opt.store_dir))
 		rec.opt.store_dir[0] = '\0';
 }
 
@@ -450,7 +452,7 @@ static bool open_is_done(void)
 	if (!set || __atomic_load_n(&rec.closed, __ATOMIC_RELAXED))
 		return false;
 	return set->alive || !__atomic_compare_exchange_n(&set->taken, &expected, 1, false,
-	                                                  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+							  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 static int open_now(const struct lapse_options *opt)
@@ -546,7 +548,7 @@ static void open_count(const struct rec_set *set, struct lapse_stats *s)
 	for (i = 0; i < set->lanes; i++, lane++) {
 		s->accepted += __atomic_load_n(&set->writers[i].records, __ATOMIC_RELAXED);
 		s->dropped += __atomic_load_n(&lane->dropped, __ATOMIC_RELAXED) +
-		              __atomic_load_n(&lane->dropped_signal, __ATOMIC_RELAXED);
+			      __atomic_load_n(&lane->dropped_signal, __ATOMIC_RELAXED);
 	}
 }
 
@@ -559,7 +561,7 @@ void lapse_stats(struct lapse_stats *out)
 	if (set && set->alive) {
 		s.ring_bytes = set->ring.bytes;
 		s.dropped += __atomic_load_n(&set->ctl->dropped_no_lane, __ATOMIC_RELAXED) +
-		             __atomic_load_n(&set->ctl->dropped_closed, __ATOMIC_RELAXED);
+			     __atomic_load_n(&set->ctl->dropped_closed, __ATOMIC_RELAXED);
 	}
 	for (; set; set = set->older)
 		open_count(set, &s);

@@ -41,7 +41,7 @@ static int page_make(int rings, const char *name, uint64_t start_time, uint64_t 
 	int fd, err;
 
 	snprintf(tmp, sizeof(tmp), ".%s.%llx.tmp", name,
-	         (unsigned long long)clock_ticks(rec.clock));
+		 (unsigned long long)clock_ticks(rec.clock));
 	fd = openat(rings, tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;

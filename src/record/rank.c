@@ -11,10 +11,10 @@
 static const struct {
 	const char *rank, *local_rank, *world_size;
 } rank_rows[] = {
-        {"RANK", "LOCAL_RANK", "WORLD_SIZE"},
-        {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"},
-        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"},
-        {"PMI_RANK", "PMI_LOCAL_RANK", "PMI_SIZE"},
+	{"RANK", "LOCAL_RANK", "WORLD_SIZE"},
+	{"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"},
+	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"},
+	{"PMI_RANK", "PMI_LOCAL_RANK", "PMI_SIZE"},
 };
 
 /* The variable as a number from 0 to 2^31 - 1, or -1. */
@@ -51,7 +51,7 @@ void rec_rank_from_environment(struct wire_ctl *ctl)
 		if (rank < 0)
 			continue;
 		rank_store(ctl, rank, rank_number(rank_rows[i].local_rank),
-		           rank_number(rank_rows[i].world_size));
+			   rank_number(rank_rows[i].world_size));
 		return;
 	}
 }

@@ -14,7 +14,7 @@ static_assert(offsetof(struct lapse_value, metric) == offsetof(struct wire_value
 
 /* The first 8 bytes of a record in one store. */
 static inline void rec_head(struct wire_rec *r, uint8_t type, uint8_t flags, uint32_t slots,
-                            uint32_t id)
+			    uint32_t id)
 {
 	uint64_t word;
 
@@ -62,11 +62,11 @@ static inline __attribute__((always_inline)) void rec_now(uint8_t type, uint32_t
 }
 
 static void rec_stamp(const struct ring_writer *w, struct wire_rec *r, int64_t step,
-                      int64_t time_ns)
+		      int64_t time_ns)
 {
 	r->time = time_ns == LAPSE_NOW ? rec_ticks() : (uint64_t)time_ns;
 	r->step = step == LAPSE_STEP_CURRENT ? __atomic_load_n(&w->ctl->step, __ATOMIC_RELAXED)
-	                                     : step;
+					     : step;
 }
 
 static uint8_t rec_flags(int64_t time_ns)
@@ -122,7 +122,7 @@ void lapse_observe_at(struct lapse_metric m, double value, int64_t step, int64_t
 }
 
 static void rec_frame(const struct lapse_value *v, size_t n, int64_t step, int64_t time_ns,
-                      uint8_t flags)
+		      uint8_t flags)
 {
 	uint32_t slots = 1 + (uint32_t)((n * sizeof(*v) + WIRE_SLOT - 1) / WIRE_SLOT);
 	struct ring_writer *w = rec_writer;
@@ -136,7 +136,7 @@ static void rec_frame(const struct lapse_value *v, size_t n, int64_t step, int64
 	r->time = (uint64_t)time_ns;
 	r->end = 0;
 	r->step = step == LAPSE_STEP_CURRENT ? __atomic_load_n(&w->ctl->step, __ATOMIC_RELAXED)
-	                                     : step;
+					     : step;
 	memcpy(r + 1, v, n * sizeof(*v));
 	ring_commit(w, slots, 1, hold);
 }
@@ -382,7 +382,7 @@ static uint32_t rec_len(const char *s, uint32_t max, uint8_t *flags)
 }
 
 static void rec_text(uint8_t type, uint8_t flags, uint32_t id, const char *const *s,
-                     const struct wire_text *text)
+		     const struct wire_text *text)
 {
 	size_t bytes = sizeof(*text) + text->len[0] + text->len[1] + text->len[2];
 	uint32_t slots = 1 + (uint32_t)((bytes + WIRE_SLOT - 1) / WIRE_SLOT), i;
@@ -408,7 +408,7 @@ static void rec_text(uint8_t type, uint8_t flags, uint32_t id, const char *const
 }
 
 void lapse_event(enum lapse_severity severity, const char *kind, const char *text,
-                 const char *attrs)
+		 const char *attrs)
 {
 	const char *const s[3] = {kind, text, attrs};
 	struct wire_text t = {{0, 0, 0}, 0};

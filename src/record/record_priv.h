@@ -31,45 +31,45 @@
 
 /* In front of the writers of a set, in the wiped mapping. */
 struct rec_set {
-	uint32_t alive;        /* 1 in the process that made it, 0 in its children */
-	uint32_t taken;        /* in a child: 1 once a thread makes its own set (atomic) */
+	uint32_t alive; /* 1 in the process that made it, 0 in its children */
+	uint32_t taken; /* in a child: 1 once a thread makes its own set (atomic) */
 	uint32_t lanes;
 	pid_t pid;             /* of the process that made it */
 	uint64_t swept;        /* ticks when dead threads' lanes were last looked for
-	                          (atomic) */
+				  (atomic) */
 	uint64_t lost;         /* attempts dropped where no other counter could be
-	                          reached (atomic); rec_anchor() moves them */
+				  reached (atomic); rec_anchor() moves them */
 	struct rec_set *older; /* of an earlier lapse_open(), or its parent's: wiped */
 	struct ring_map ring;
-	struct wire_ctl *ctl;  /* control page */
+	struct wire_ctl *ctl; /* control page */
 	struct ring_writer writers[];
 };
 
 /* The process's state. Plain memory: children of fork() inherit it. */
 struct rec_state {
-	struct rec_set *set;        /* current; NULL before the first open (atomic) */
-	bool closed;                /* by lapse_close() (atomic) */
-	struct wire_bell *bell;     /* NULL if there is none */
-	uint32_t clock;             /* enum wire_clock */
-	uint64_t ticks_per_s;       /* rough */
-	uint64_t anchor_ticks;      /* of the last anchor */
-	int64_t utc_minus_boot;     /* CLOCK_REALTIME - CLOCK_BOOTTIME at open (atomic) */
-	pthread_key_t key;          /* its destructor gives a lane back */
+	struct rec_set *set;    /* current; NULL before the first open (atomic) */
+	bool closed;            /* by lapse_close() (atomic) */
+	struct wire_bell *bell; /* NULL if there is none */
+	uint32_t clock;         /* enum wire_clock */
+	uint64_t ticks_per_s;   /* rough */
+	uint64_t anchor_ticks;  /* of the last anchor */
+	int64_t utc_minus_boot; /* CLOCK_REALTIME - CLOCK_BOOTTIME at open (atomic) */
+	pthread_key_t key;      /* its destructor gives a lane back */
 	bool has_key;
-	struct rec_page {           /* the control page, for the next lapse_open() */
+	struct rec_page { /* the control page, for the next lapse_open() */
 		struct wire_ctl *ctl;
 		pid_t pid;
-		int fd;                 /* holds the lock */
+		int fd; /* holds the lock */
 		dev_t dev;
 		ino_t ino;
 	} page;
-	struct rec_options {        /* as opened */
+	struct rec_options { /* as opened */
 		char name[256], project[256], role[64], store_dir[1024];
 		uint64_t ring_bytes;
 		uint32_t lanes;
 		int has_rank, rank, local_rank, world_size;
 	} opt;
-	char run[128];              /* id of the run; given, or made at the first open */
+	char run[128]; /* id of the run; given, or made at the first open */
 	char error[256];
 };
 

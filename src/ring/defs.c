@@ -13,7 +13,7 @@
 
 /* Split one entry into C strings in scratch (>= entry + 4 bytes). */
 static int defs_split(const unsigned char *p, uint64_t left, struct reader_def *d, char *scratch,
-                      uint64_t *ret_bytes)
+		      uint64_t *ret_bytes)
 {
 	const char **strings[4] = {&d->name, &d->unit, &d->help, &d->labels};
 	struct wire_entry e;
@@ -42,7 +42,7 @@ static int defs_split(const unsigned char *p, uint64_t left, struct reader_def *
 }
 
 static int defs_walk(struct reader *r, const unsigned char *p, uint64_t bytes, uint32_t count,
-                     int (*fn)(void *arg, const struct reader_def *d), void *arg)
+		     int (*fn)(void *arg, const struct reader_def *d), void *arg)
 {
 	/* An entry holds at most 4 strings of 65,535 bytes. */
 	char *scratch = malloc(4 * 65536 + 4);

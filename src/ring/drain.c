@@ -58,8 +58,8 @@ static bool drain_skip(struct reader_lane *l, const struct wire_lane *shared)
 static bool drain_record_fits(const struct wire_rec *r)
 {
 	static const uint8_t fixed[WIRE_TYPES] = {
-	        [WIRE_OWNER] = 2, [WIRE_SET] = 1,  [WIRE_ADD] = 1,  [WIRE_OBSERVE] = 1,
-	        [WIRE_SPAN] = 1,  [WIRE_STEP] = 2, [WIRE_EPOCH] = 1};
+		[WIRE_OWNER] = 2, [WIRE_SET] = 1,  [WIRE_ADD] = 1,  [WIRE_OBSERVE] = 1,
+		[WIRE_SPAN] = 1,  [WIRE_STEP] = 2, [WIRE_EPOCH] = 1};
 	uint64_t payload = ((uint64_t)r->slots - 1) * WIRE_SLOT, need;
 	struct wire_text text;
 
@@ -81,7 +81,7 @@ static bool drain_record_fits(const struct wire_rec *r)
 /* Walk n slots at first: how many belong to whole, sound records. Counts them.
  * more: the lane goes on behind the n slots. */
 static uint64_t drain_walk(struct reader_lane *l, const struct wire_rec *first, uint64_t n,
-                           bool more)
+			   bool more)
 {
 	uint64_t at = 0, lane_left = l->slots - (l->pos & (l->slots - 1));
 
@@ -114,7 +114,7 @@ static uint64_t drain_walk(struct reader_lane *l, const struct wire_rec *first, 
 }
 
 int reader_drain(struct reader *r, uint32_t lane, void *buf, size_t cap,
-                 const struct wire_rec **ret_first, uint64_t *ret_slots)
+		 const struct wire_rec **ret_first, uint64_t *ret_slots)
 {
 	struct wire_lane *shared = &r->lanes[lane];
 	struct reader_lane *l = &r->lane[lane];

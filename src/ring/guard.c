@@ -27,7 +27,7 @@ static void guard_on_sigbus(int sig, siginfo_t *info, void *context)
 			continue;
 		atomic_store(&guards[i].broken, 1);
 		if (mmap(base, guards[i].len, PROT_READ | PROT_WRITE,
-		         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == base)
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == base)
 			return;
 	}
 	/* Not ours: back to the default, and the access faults again. */
@@ -36,7 +36,8 @@ static void guard_on_sigbus(int sig, siginfo_t *info, void *context)
 
 static int guard_install(void)
 {
-	struct sigaction sa = {.sa_sigaction = guard_on_sigbus, .sa_flags = SA_SIGINFO | SA_NODEFER};
+	struct sigaction sa = {.sa_sigaction = guard_on_sigbus,
+			       .sa_flags = SA_SIGINFO | SA_NODEFER};
 
 	sigemptyset(&sa.sa_mask);
 	return sigaction(SIGBUS, &sa, NULL) < 0 ? -errno : 0;

@@ -15,8 +15,8 @@ struct guard; /* a mapping */
 
 /* Map len bytes of fd from its start, shared, readable and writable. 0 or
  * -errno; -ENOSPC when GUARD_MAX mappings exist. Installs the SIGBUS handler,
- * at every call, in case somebody else took it; a SIGBUS elsewhere keeps its default effect. One thread maps
- * and unmaps; any may access. */
+ * at every call, in case somebody else took it; a SIGBUS elsewhere keeps its default effect. One
+ * thread maps and unmaps; any may access. */
 int guard_map(int fd, size_t len, struct guard **ret);
 
 void *guard_base(const struct guard *g);

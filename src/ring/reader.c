@@ -137,8 +137,9 @@ int reader_open(int dirfd, const char *name, struct reader *r, char why[128])
 	snprintf(r->name, sizeof(r->name), "%s", name);
 	r->fd = reader_open_file(dirfd, name, &bytes);
 	if (r->fd < 0)
-		return reader_bad(why, r->fd, r->fd == -EPERM ? "not a regular file of ours"
-		                                              : "cannot be opened");
+		return reader_bad(why, r->fd,
+				  r->fd == -EPERM ? "not a regular file of ours"
+						  : "cannot be opened");
 	if (pread(r->fd, &r->ring, sizeof(r->ring), 0) != sizeof(r->ring))
 		err = reader_bad(why, -EBADMSG, "not a ring: too short");
 	else
@@ -186,7 +187,7 @@ bool reader_is_closed(const struct reader *r)
 }
 
 bool reader_resume(struct reader *r, uint32_t lane, uint64_t pos, uint64_t rec, uint64_t stored,
-                   uint64_t overwritten, uint64_t broken)
+		   uint64_t overwritten, uint64_t broken)
 {
 	struct reader_lane *l = &r->lane[lane];
 

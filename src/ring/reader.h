@@ -27,22 +27,22 @@ struct reader_lane {
 	char why[96];           /* why it is */
 	struct {
 		uint64_t pos, rec, stored, overwritten, broken;
-	} acked;                /* the same as of the last reader_ack() */
+	} acked; /* the same as of the last reader_ack() */
 };
 
 struct reader {
 	int fd;
-	struct guard *head;    /* ring header, lanes, first words of the registry */
-	struct guard *ctl_map; /* control page; NULL if it is missing */
-	struct wire_ring ring; /* private, checked copy; strings end in NUL */
-	struct wire_lane *lanes; /* in the mapping */
+	struct guard *head;             /* ring header, lanes, first words of the registry */
+	struct guard *ctl_map;          /* control page; NULL if it is missing */
+	struct wire_ring ring;          /* private, checked copy; strings end in NUL */
+	struct wire_lane *lanes;        /* in the mapping */
 	struct wire_registry *registry; /* in the mapping */
-	struct wire_ctl *ctl;  /* in the mapping, or NULL */
+	struct wire_ctl *ctl;           /* in the mapping, or NULL */
 	struct reader_lane *lane;
-	uint64_t defs_bytes;   /* registry bytes read */
-	uint32_t defs_count;   /* definitions read */
+	uint64_t defs_bytes; /* registry bytes read */
+	uint32_t defs_count; /* definitions read */
 	bool defs_broken;
-	char name[256];        /* file name */
+	char name[256]; /* file name */
 };
 
 /* Open the ring file NAME under dirfd, and its control page in the same folder.
@@ -74,7 +74,7 @@ int reader_defs(struct reader *r, int (*fn)(void *arg, const struct reader_def *
 /* Set where a lane continues, from a stored position. Ignored unless the writer
  * can have been there: tail <= pos <= head. Returns whether it was taken. */
 bool reader_resume(struct reader *r, uint32_t lane, uint64_t pos, uint64_t rec, uint64_t stored,
-                   uint64_t overwritten, uint64_t broken);
+		   uint64_t overwritten, uint64_t broken);
 
 /* Slots waiting in a lane now; *ret_share is the part of the lane they fill. */
 uint64_t reader_waiting(struct reader *r, uint32_t lane, double *ret_share);
@@ -85,7 +85,7 @@ uint64_t reader_waiting(struct reader *r, uint32_t lane, double *ret_share);
  * slots they fill: 0 when the lane is empty or quarantined.
  * -EIO when the file cannot be read. */
 int reader_drain(struct reader *r, uint32_t lane, void *buf, size_t cap,
-                 const struct wire_rec **ret_first, uint64_t *ret_slots);
+		 const struct wire_rec **ret_first, uint64_t *ret_slots);
 
 /* All that was drained is stored: move the tails. */
 void reader_ack(struct reader *r);

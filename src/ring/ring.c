@@ -18,7 +18,7 @@ static uint64_t ring_page_up(uint64_t v)
 
 /* Sizes of all parts, or -EINVAL if the file is too small for one lane. */
 static int ring_plan(const struct ring_shape *shape, uint32_t *ret_lanes, uint64_t *ret_first,
-                     uint64_t *ret_other, uint64_t *ret_registry)
+		     uint64_t *ret_other, uint64_t *ret_registry)
 {
 	const uint64_t lane_min = WIRE_LANE_SLOTS_MIN * (uint64_t)WIRE_SLOT;
 	uint64_t first, other = 0, fixed, registry = shape->registry_bytes, rest;
@@ -53,7 +53,7 @@ static int ring_plan(const struct ring_shape *shape, uint32_t *ret_lanes, uint64
 }
 
 static void ring_fill(struct ring_map *m, uint32_t lanes, uint64_t first, uint64_t other,
-                      uint64_t registry)
+		      uint64_t registry)
 {
 	struct wire_ring *r = m->ring;
 	uint64_t at;
@@ -89,7 +89,7 @@ int ring_create(int dirfd, const char *name, const struct ring_shape *shape, str
 	if (err)
 		return err;
 	bytes = WIRE_PAGE + ring_page_up((uint64_t)lanes * WIRE_LANE_BYTES) + registry + first +
-	        (lanes - 1) * other;
+		(lanes - 1) * other;
 	fd = openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
@@ -97,7 +97,8 @@ int ring_create(int dirfd, const char *name, const struct ring_shape *shape, str
 	 * SIGBUS in the middle of training. */
 	err = -posix_fallocate(fd, 0, (off_t)bytes);
 	if (!err) {
-		m.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+		m.base =
+			mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
 		err = m.base == MAP_FAILED ? -errno : 0;
 	}
 	if (err)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 void ring_writer_init(struct ring_writer *w, unsigned char *ring_base, struct wire_lane *lane,
-                      struct wire_ctl *ctl)
+		      struct wire_ctl *ctl)
 {
 	w->head = __atomic_load_n(&lane->head, __ATOMIC_RELAXED);
 	w->records = __atomic_load_n(&lane->records, __ATOMIC_RELAXED);
@@ -19,7 +19,7 @@ void ring_writer_init(struct ring_writer *w, unsigned char *ring_base, struct wi
 static void writer_mark(struct ring_writer *w)
 {
 	struct wire_floor *last =
-	        &w->marks[(w->mark_first + w->mark_count + RING_MARKS - 1) % RING_MARKS];
+		&w->marks[(w->mark_first + w->mark_count + RING_MARKS - 1) % RING_MARKS];
 
 	if (w->mark_count && last->pos == w->head)
 		return;
@@ -28,7 +28,7 @@ static void writer_mark(struct ring_writer *w)
 		w->mark_count--;
 	}
 	w->marks[(w->mark_first + w->mark_count++) % RING_MARKS] =
-	        (struct wire_floor){w->head, w->records};
+		(struct wire_floor){w->head, w->records};
 	ring_publish_records(w);
 }
 
@@ -78,7 +78,7 @@ static uint64_t writer_base(const struct ring_writer *w)
 
 /* A limit with room for `need` slots, or -ENOBUFS. */
 static int writer_find_room(struct ring_writer *w, uint64_t need, uint64_t ticks, bool *ret_behind,
-                            uint64_t *ret_limit)
+			    uint64_t *ret_limit)
 {
 	uint64_t size = w->mask + 1, base = writer_base(w), stride, limit;
 

@@ -20,31 +20,31 @@
 #define RING_MARKS 32u
 
 struct ring_writer {
-	uint64_t head;         /* copy of lane->head, never read back from there */
-	uint64_t limit;        /* head may grow up to it without looking; 0 while the
-	                          thread is between ring_begin() and ring_commit(),
-	                          so that a handler finds no room */
-	uint64_t records;      /* committed since the lane began */
-	unsigned char *slots;  /* first slot */
-	uint64_t mask;         /* slots - 1 */
+	uint64_t head;        /* copy of lane->head, never read back from there */
+	uint64_t limit;       /* head may grow up to it without looking; 0 while the
+				 thread is between ring_begin() and ring_commit(),
+				 so that a handler finds no room */
+	uint64_t records;     /* committed since the lane began */
+	unsigned char *slots; /* first slot */
+	uint64_t mask;        /* slots - 1 */
 	struct wire_lane *lane;
 	struct wire_ctl *ctl;
 
 	/* Slow path only. */
-	void *set;             /* the owner's: which set of lanes this belongs to */
-	uint32_t used;         /* tid of the thread that owns it; 0: free (atomic) */
+	void *set;     /* the owner's: which set of lanes this belongs to */
+	uint32_t used; /* tid of the thread that owns it; 0: free (atomic) */
 	uint32_t tid;
-	uint64_t floor;        /* copy of the raised floor's position */
+	uint64_t floor; /* copy of the raised floor's position */
 	uint32_t mark_first, mark_count;
 	struct wire_floor marks[RING_MARKS]; /* (head, records) at earlier visits of
-	                                        the slow path: places for a floor */
+						the slow path: places for a floor */
 } __attribute__((aligned(64)));
 
 /* Tie a zeroed writer to a lane of a new ring. Pointers stay the caller's and
  * must outlive the writer. Until ring_make_room() succeeds once, the writer must
  * not be reachable for handlers of its thread. */
 void ring_writer_init(struct ring_writer *w, unsigned char *ring_base, struct wire_lane *lane,
-                      struct wire_ctl *ctl);
+		      struct wire_ctl *ctl);
 
 /* Make room for a record of n slots, n <= WIRE_REC_SLOTS_MAX, at the time
  * `ticks`. Pads to the lane's end if the record would wrap. If the lane is full:
@@ -67,7 +67,7 @@ static inline void *ring_begin(struct ring_writer *w, uint32_t n, uint64_t *hold
 	atomic_signal_fence(memory_order_seq_cst);
 	head = w->head;
 	if (__builtin_expect(head + n > limit || (n > 1 && (head & w->mask) + n > w->mask + 1),
-	                     0)) {
+			     0)) {
 		atomic_signal_fence(memory_order_seq_cst);
 		w->limit = limit;
 		return NULL;

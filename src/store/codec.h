@@ -16,15 +16,15 @@
 #include <stdint.h>
 
 /* Limits of the format; docs/schema.md states them. */
-#define BLOB_BODY_MAX (160u << 20) /* bytes of a body before compression */
+#define BLOB_BODY_MAX (160u << 20)  /* bytes of a body before compression */
 #define TAIL_SAMPLES_MAX (2u << 20) /* samples in a tail row */
 #define TAIL_HISTS_MAX (256u << 10) /* histogram points in a tail row */
-#define TAIL_BINS_MAX (2u << 20) /* bins of them */
+#define TAIL_BINS_MAX (2u << 20)    /* bins of them */
 #define TAIL_POSITIONS_MAX (64u << 10)
-#define CHUNK_POINTS_MAX 8192u /* samples in a chunk */
-#define CHUNK_HISTS_MAX 1024u /* histogram points in a chunk */
+#define CHUNK_POINTS_MAX 8192u      /* samples in a chunk */
+#define CHUNK_HISTS_MAX 1024u       /* histogram points in a chunk */
 #define CHUNK_BINS_MAX (128u << 10) /* bins at which a chunk is sealed */
-#define SEGMENTS_MAX 1024u /* segments of a series */
+#define SEGMENTS_MAX 1024u          /* segments of a series */
 
 /* ---- crc32c.c ----------------------------------------------------------- */
 
@@ -41,14 +41,14 @@ uint32_t crc32c_portable(uint32_t crc, const void *data, size_t len);
 enum blob_format {
 	BLOB_TAIL = 1,
 	BLOB_POINTS = 2, /* chunk of points, plain columns */
-	BLOB_HISTS = 3 /* chunk of histogram points, plain rows */
+	BLOB_HISTS = 3   /* chunk of histogram points, plain rows */
 };
 
 /* Which blob: for the checksum and for error messages. */
 struct blob_id {
-	const char *path; /* of the database */
+	const char *path;  /* of the database */
 	const char *table; /* "tail" or "chunk" */
-	uint64_t a, b; /* tail: seq, 0; chunk: series, ordinal */
+	uint64_t a, b;     /* tail: seq, 0; chunk: series, ordinal */
 };
 
 /* Say that a blob is bad: "PATH: table tail, seq 7, byte 12: ...". Returns
@@ -58,9 +58,9 @@ int blob_bad(const struct blob_id *id, struct err *e, size_t offset, const char 
 /* Contexts of compression, made when first used; one per thread. */
 struct blob_codec {
 	void *cctx, *dctx;
-	struct buf out; /* the last sealed blob */
+	struct buf out;  /* the last sealed blob */
 	struct buf body; /* the last opened body, if it was compressed */
-	unsigned skip; /* seals to go without trying to compress */
+	unsigned skip;   /* seals to go without trying to compress */
 	unsigned backoff;
 };
 void blob_codec_init(struct blob_codec *c);
@@ -74,7 +74,7 @@ int blob_seal(struct blob_codec *c, const struct blob_id *id, enum blob_format f
 /* What blob_open() finds. */
 struct blob {
 	enum blob_format format;
-	uint32_t count; /* points */
+	uint32_t count;            /* points */
 	const unsigned char *body; /* in data, or in c->body until the next open */
 	size_t len;
 };
@@ -189,7 +189,7 @@ struct tail_in {
 	const struct sink_position *positions;
 	size_t n_positions;
 	const struct points *points;
-	const uint32_t *series; /* of each block, ascending */
+	const uint32_t *series;  /* of each block, ascending */
 	const uint32_t *lengths; /* points of each block */
 	size_t n_blocks;
 	const struct hists *hists;
@@ -207,9 +207,9 @@ struct tail_walk {
 	struct cur c;
 	struct points_base base;
 	struct points_block last;
-	uint64_t left; /* positions or blocks left in the stage */
+	uint64_t left;    /* positions or blocks left in the stage */
 	uint64_t samples; /* points that may still come, by the header's count */
-	uint32_t series; /* of the block before */
+	uint32_t series;  /* of the block before */
 	int stage;
 };
 struct tail_block {
@@ -244,7 +244,7 @@ struct chunk {
 	int64_t step_min, step_max; /* SINK_STEP_NONE: no point has a step */
 	uint64_t nan, observed;
 	double sum, min, max, first, last; /* NaN: see docs/schema.md */
-	int64_t min_at, max_at; /* -1: none */
+	int64_t min_at, max_at;            /* -1: none */
 };
 
 /* Fill n and the figures from time_min on. */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define FOLD_REFS_MAX (16u << 10) /* blocks grouped at a time, but for one series */
-#define FOLD_SMALL 8u /* a last chunk below 1/8 of the maximum is rewritten */
+#define FOLD_SMALL 8u             /* a last chunk below 1/8 of the maximum is rewritten */
 
 struct fold_row {
 	uint64_t seq;
@@ -31,7 +31,7 @@ struct fold {
 	uint64_t bytes_max; /* of bodies to take, but at least one row */
 	struct fold_row *rows;
 	size_t n_rows, cap_rows;
-	uint64_t bytes; /* of their bodies */
+	uint64_t bytes;   /* of their bodies */
 	uint32_t *blocks; /* of each series, id - 1 */
 	struct fold_ref *refs;
 	size_t cap_refs;

@@ -76,7 +76,8 @@ static int lists_folded_lanes(struct lists_processes *l, struct hosts_one *h, st
 	sqlite3_stmt *st;
 	int rc, r;
 
-	r = db_prepare(h->db, "SELECT ring, lane, stored, overwritten, broken, dropped, process"
+	r = db_prepare(h->db,
+		       "SELECT ring, lane, stored, overwritten, broken, dropped, process"
 		       " FROM lane",
 		       e, &st);
 	if (r < 0)

@@ -13,10 +13,10 @@
 
 /* How a column of integers is written; two bits each in a block's shape. */
 enum points_mode {
-	POINTS_SAME = 0, /* as in the block before */
+	POINTS_SAME = 0,   /* as in the block before */
 	POINTS_STRIDE = 1, /* svarint first - base, svarint difference */
-	POINTS_DELTA = 2, /* uvarint bytes; svarint first - base, svarint differences */
-	POINTS_NONE = 3 /* steps only: no point has one */
+	POINTS_DELTA = 2,  /* uvarint bytes; svarint first - base, svarint differences */
+	POINTS_NONE = 3    /* steps only: no point has one */
 };
 
 #define POINTS_VARINT_MAX 10u

@@ -103,12 +103,10 @@ static int store_load_lanes(struct store *s, struct err *e)
 	sqlite3_stmt *st;
 	int rc, r;
 
-	r = db_prepare(
-		s->db,
-		"SELECT ring, lane, pos, rec, stored, overwritten, broken, dropped, process"
-		" FROM lane",
-		e,
-		&st);
+	r = db_prepare(s->db,
+		       "SELECT ring, lane, pos, rec, stored, overwritten, broken, dropped, process"
+		       " FROM lane",
+		       e, &st);
 	if (r < 0)
 		return r;
 	while (r == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW) {

@@ -24,10 +24,10 @@
 struct store;
 
 struct store_options {
-	const char *dir; /* the run's folder; made (0700) if missing */
+	const char *dir;  /* the run's folder; made (0700) if missing */
 	const char *host; /* file name without ".db"; '/' and control characters become '_' */
-	bool no_wal; /* a rollback journal whatever the file system; default: only
-			where docs/schema.md says that a WAL is not safe */
+	bool no_wal;      /* a rollback journal whatever the file system; default: only
+			     where docs/schema.md says that a WAL is not safe */
 };
 
 /* Open or create DIR/HOST.db. A corrupt file is renamed to
@@ -59,9 +59,9 @@ int store_fold(struct store *s, bool all, struct err *e);
 struct store_stats {
 	uint64_t samples; /* samples, spans and observations committed, by this handle */
 	uint64_t commits;
-	uint64_t tail_bytes; /* encoded bytes of tail blobs committed */
+	uint64_t tail_bytes;  /* encoded bytes of tail blobs committed */
 	uint64_t chunk_bytes; /* bytes of chunk blobs written */
-	uint64_t file_bytes; /* size of database and WAL now */
+	uint64_t file_bytes;  /* size of database and WAL now */
 };
 void store_stats(struct store *s, struct store_stats *out);
 
@@ -85,7 +85,7 @@ const char *store_reader_warning(const struct store_reader *r);
 /* What is known of the run; strings are owned by the reader. */
 struct store_run {
 	const char *id, *name, *project, *command, *cwd, *user, *tags, *notes;
-	const char *hosts; /* comma-separated */
+	const char *hosts;        /* comma-separated */
 	int64_t start_ns, end_ns; /* UTC; end 0: not ended */
 	enum run_outcome_kind outcome;
 	int code, signal, core;
@@ -116,7 +116,7 @@ struct store_series {
 	const char *host_name;
 	uint32_t id; /* unique with host */
 	uint32_t process;
-	int64_t rank; /* of the process */
+	int64_t rank;     /* of the process */
 	const char *role; /* of the process */
 	const char *name, *labels, *unit, *help, *source;
 	enum sink_kind kind;
@@ -127,11 +127,11 @@ int store_reader_series(struct store_reader *r, int (*fn)(void *arg, const struc
 
 /* Which points. Zero-initialise, then set what you need. */
 struct store_range {
-	bool by_time, by_step; /* use the limits below; both: both must hold */
+	bool by_time, by_step;      /* use the limits below; both: both must hold */
 	int64_t time_min, time_max; /* UTC ns, inclusive */
 	int64_t step_min, step_max; /* inclusive; points without a step are left out */
-	bool all_segments; /* false: where steps were repeated by a resumed
-			      attempt, only the newest attempt's points */
+	bool all_segments;          /* false: where steps were repeated by a resumed
+				       attempt, only the newest attempt's points */
 };
 
 /* One point of a series. hist is NULL but for histograms. */
@@ -139,7 +139,7 @@ struct store_point {
 	int64_t time_ns, step;
 	double value; /* of a histogram point: its mean, NaN if it has none */
 	uint32_t thread;
-	uint32_t segment; /* 0, then one more each time the steps began again */
+	uint32_t segment;             /* 0, then one more each time the steps began again */
 	const struct sink_hist *hist; /* lives during the call */
 };
 

@@ -22,8 +22,8 @@
 /* ---- db.c: the connection ----------------------------------------------- */
 
 #define DB_APPLICATION_ID 0x4c415053 /* "LAPS" */
-#define DB_VERSION 1 /* PRAGMA user_version of this lapse */
-#define DB_BLOB_MAX (256 << 20) /* longest value SQLite may hand over */
+#define DB_VERSION 1                 /* PRAGMA user_version of this lapse */
+#define DB_BLOB_MAX (256 << 20)      /* longest value SQLite may hand over */
 
 /* -errno of a result of SQLite; db may be NULL. */
 int db_errno(sqlite3 *db, int rc);
@@ -77,15 +77,15 @@ bool fstype_is_wal_safe_magic(uint64_t magic);
 
 struct catalog_process {
 	struct sink_process p; /* strings owned */
-	bool dirty; /* differs from the database */
+	bool dirty;            /* differs from the database */
 };
 
 /* What is kept of a series for good. */
 struct catalog_series {
 	uint32_t count; /* samples of it in the commit being written */
-	uint8_t kind; /* enum sink_kind */
-	bool conflict; /* an event about it has been written */
-	uint64_t unit; /* hash of the unit */
+	uint8_t kind;   /* enum sink_kind */
+	bool conflict;  /* an event about it has been written */
+	uint64_t unit;  /* hash of the unit */
 };
 
 /* Of a series not yet in the database. */
@@ -116,9 +116,9 @@ void catalog_written(struct store *s);
 
 /* ---- commit.c: the sink --------------------------------------------------- */
 
-#define COMMIT_TEXTS_MAX (64u << 10) /* events and attributes in a commit */
+#define COMMIT_TEXTS_MAX (64u << 10)      /* events and attributes in a commit */
 #define COMMIT_TEXT_BYTES_MAX (64u << 20) /* bytes of their strings */
-#define COMMIT_LANES_MAX (1u << 20) /* lanes with a position, in all */
+#define COMMIT_LANES_MAX (1u << 20)       /* lanes with a position, in all */
 
 /* An event (key NULL) or an attribute (kind NULL); strings owned. */
 struct commit_text {
@@ -220,13 +220,13 @@ struct store {
 	sqlite3 *db;
 	sqlite3_stmt *sql[SQL_N];
 	struct err err;
-	uint64_t seq; /* last commit */
+	uint64_t seq;    /* last commit */
 	uint64_t folded; /* last commit in chunks */
 	struct catalog catalog;
 	struct commit commit;
 	struct blob_codec codec;
 	uint64_t tail_rows, tail_body; /* not folded: rows, bytes of their bodies */
-	int64_t tail_since; /* CLOCK_MONOTONIC ns of the first of them */
+	int64_t tail_since;            /* CLOCK_MONOTONIC ns of the first of them */
 	struct checkpoint checkpoint;
 	bool folding; /* a fold is due and not all slices are done */
 	struct store_stats stats;
@@ -241,14 +241,15 @@ int64_t store_utc_ns(void);
 
 /* ---- fold.c ------------------------------------------------------------------- */
 
-#define FOLD_BYTES (4u << 20) /* fold a tail whose bodies exceed this, */
+#define FOLD_BYTES (4u << 20)   /* fold a tail whose bodies exceed this, */
 #define FOLD_SERIES_BYTES 4096u /* or this much a series if that is more, */
 #define FOLD_BYTES_MAX                                                                             \
 	(32u << 20) /* but at the latest here; also the most that                                  \
 		       one transaction takes (at least one row) */
-#define FOLD_SLICE (512u << 10)    /* of bodies folded by one call, unless all is asked for:
-				      tens of ms; more with many series, so that chunks
-				      do not become small */
+#define FOLD_SLICE                                                                                 \
+	(512u << 10) /* of bodies folded by one call, unless all is asked for:                     \
+			tens of ms; more with many series, so that chunks                          \
+			do not become small */
 #define FOLD_ROWS 4096u
 #define FOLD_SECONDS 600
 

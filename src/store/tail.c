@@ -10,7 +10,12 @@
 
 #define TAIL_SERIES_MAX UINT32_MAX
 
-enum tail_stage { TAIL_POSITIONS, TAIL_BLOCKS, TAIL_HISTS, TAIL_END };
+enum tail_stage {
+	TAIL_POSITIONS,
+	TAIL_BLOCKS,
+	TAIL_HISTS,
+	TAIL_END
+};
 
 static void tail_put_positions(struct buf *b, const struct tail_in *in)
 {

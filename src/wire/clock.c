@@ -24,8 +24,8 @@ uint32_t clock_kind(void)
 #elif defined(__x86_64__)
 	char text[16];
 	size_t n = clock_read_file("/sys/devices/system/clocksource/clocksource0/"
-	                           "current_clocksource",
-	                           text, sizeof(text));
+				   "current_clocksource",
+				   text, sizeof(text));
 
 	if (n >= 4 && memcmp(text, "tsc\n", 4) == 0)
 		return WIRE_CLOCK_TSC;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum run_type {
-	RUN_TEXT, /* char[size], ends in NUL */
+	RUN_TEXT,  /* char[size], ends in NUL */
 	RUN_BYTES, /* char[size], its length in the size_t at `len` */
 	RUN_I64,
 	RUN_U64,

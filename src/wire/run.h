@@ -17,18 +17,18 @@
 /* What the launcher says before it starts the command. */
 struct run_start {
 	char id[RUN_ID_MAX + 1];
-	char dir[4096];     /* absolute: the run's folder */
+	char dir[4096]; /* absolute: the run's folder */
 	char name[256];
 	char project[256];
 	char command[65536]; /* shell-quoted, secrets redacted; cut at the end */
 	char cwd[4096];
 	char host[256];
 	char user[64];
-	char tags[1024];    /* comma-separated */
+	char tags[1024]; /* comma-separated */
 	char notes[4096];
 	int64_t launcher_pid;
 	uint64_t launcher_start; /* clock ticks since boot: tells a reused pid */
-	int64_t child_pid;      /* 0 until it has been forked */
+	int64_t child_pid;       /* 0 until it has been forked */
 	uint64_t child_start;
 	int64_t start_ns;       /* UTC */
 	int64_t start_boot_ns;  /* CLOCK_BOOTTIME at the same moment */
@@ -49,14 +49,14 @@ enum run_outcome_kind {
 struct run_outcome {
 	char id[RUN_ID_MAX + 1];
 	enum run_outcome_kind kind;
-	int code;            /* exit status; -1 none */
-	int signal;          /* 0 none */
-	int core;            /* 1: it dumped core */
-	int64_t end_ns;      /* UTC */
+	int code;                /* exit status; -1 none */
+	int signal;              /* 0 none */
+	int core;                /* 1: it dumped core */
+	int64_t end_ns;          /* UTC */
 	double user_s, system_s; /* CPU seconds of the command and its reaped children */
-	int64_t max_rss;     /* bytes, largest process of the tree */
-	char evidence[1024]; /* why OOM: which counter or kernel line; "" none */
-	size_t stderr_len;   /* bytes of stderr_tail; 0 without --tee-stderr */
+	int64_t max_rss;         /* bytes, largest process of the tree */
+	char evidence[1024];     /* why OOM: which counter or kernel line; "" none */
+	size_t stderr_len;       /* bytes of stderr_tail; 0 without --tee-stderr */
 	char stderr_tail[65536]; /* the last of the command's stderr */
 };
 

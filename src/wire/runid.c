@@ -25,7 +25,7 @@ void runid_make(char out[RUNID_LEN + 1], int64_t utc_ns, const uint8_t random[3]
 	month = mp < 10 ? mp + 3 : mp - 9;
 	year = yoe + era * 400 + (month <= 2);
 	snprintf(text, sizeof(text), "%04d%02d%02d-%02d%02d%02d-", (int)year, (int)month, (int)day,
-	         (int)(rest / 3600), (int)(rest / 60 % 60), (int)(rest % 60));
+		 (int)(rest / 3600), (int)(rest / 60 % 60), (int)(rest % 60));
 	for (i = 0; i < 16; i++)
 		out[i] = text[i];
 	for (i = 0; i < 4; i++)

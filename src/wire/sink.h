@@ -25,22 +25,22 @@ enum sink_kind {
 
 /* A process of the run. Found again by uid; a later call updates the rest. */
 struct sink_process {
-	uint8_t uid[16];       /* the same for all its rings; for figures of the machine
-	                          their role as text */
+	uint8_t uid[16]; /* the same for all its rings; for figures of the machine
+			    their role as text */
 	int64_t pid, ppid;
-	uint64_t start_time;   /* clock ticks since boot */
-	const char *role;      /* "trainer", "worker", "host" (machine figures), "command" */
+	uint64_t start_time; /* clock ticks since boot */
+	const char *role;    /* "trainer", "worker", "host" (machine figures), "command" */
 	const char *program;
 	int64_t rank, local_rank, world_size; /* -1 unknown */
-	int64_t start_ns;      /* UTC */
-	int64_t end_ns;        /* UTC; 0 while it lives */
-	uint64_t dropped;      /* records of it that no lane took (no lane, closed) */
-	uint64_t refused;      /* definitions refused */
+	int64_t start_ns;                     /* UTC */
+	int64_t end_ns;                       /* UTC; 0 while it lives */
+	uint64_t dropped; /* records of it that no lane took (no lane, closed) */
+	uint64_t refused; /* definitions refused */
 };
 
 /* A series is found again by (process, name, labels, kind is span or not). */
 struct sink_series {
-	uint32_t process;   /* as process() gave it */
+	uint32_t process; /* as process() gave it */
 	const char *name;
 	const char *labels; /* k="v",k="v", keys sorted; "" none */
 	const char *unit;   /* "" none */
@@ -68,12 +68,12 @@ struct sink_bin {
 };
 struct sink_hist {
 	uint32_t series;
-	int64_t time_ns;  /* of the last observation */
-	int64_t step;     /* of the last observation */
-	uint64_t count;   /* without NaN */
-	uint64_t nan;     /* NaN observations */
+	int64_t time_ns; /* of the last observation */
+	int64_t step;    /* of the last observation */
+	uint64_t count;  /* without NaN */
+	uint64_t nan;    /* NaN observations */
 	double sum;
-	double min, max;  /* NaN when count is 0 */
+	double min, max;             /* NaN when count is 0 */
 	const struct sink_bin *bins; /* ascending keys */
 	size_t n_bins;
 };
@@ -92,13 +92,13 @@ struct sink_event {
 struct sink_position {
 	uint8_t ring[16];
 	uint32_t lane;
-	uint32_t process;     /* whose ring it is, as process() gave it */
-	uint64_t pos;         /* slots */
-	uint64_t rec;         /* records below pos: stored + overwritten + broken */
+	uint32_t process; /* whose ring it is, as process() gave it */
+	uint64_t pos;     /* slots */
+	uint64_t rec;     /* records below pos: stored + overwritten + broken */
 	uint64_t stored;
 	uint64_t overwritten;
-	uint64_t broken;      /* records that could not be understood */
-	uint64_t dropped;     /* counted by the writer, both kinds */
+	uint64_t broken;  /* records that could not be understood */
+	uint64_t dropped; /* counted by the writer, both kinds */
 };
 
 struct sink;
@@ -117,7 +117,7 @@ struct sink_ops {
 
 	/* The last position committed for a lane: 0, or -ENOENT if there is none. */
 	int (*resume)(struct sink *s, const uint8_t ring[16], uint32_t lane,
-	              struct sink_position *ret);
+		      struct sink_position *ret);
 
 	/* Store all since the last commit, atomically and so that kill -9 does
 	 * not lose it. On error nothing of it is stored and all of it is

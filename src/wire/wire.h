@@ -16,8 +16,8 @@
 
 #define WIRE_MAGIC_RING 0x31474e525350414cu /* "LAPSRNG1" */
 #define WIRE_MAGIC_CTL 0x314c54435350414cu  /* "LAPSCTL1" */
-#define WIRE_MAJOR 1 /* agents read every major up to theirs */
-#define WIRE_MINOR 0 /* new record types and words taken from reserve */
+#define WIRE_MAJOR 1                        /* agents read every major up to theirs */
+#define WIRE_MINOR 0                        /* new record types and words taken from reserve */
 
 #define WIRE_PAGE 4096u
 #define WIRE_SLOT 32u /* bytes */
@@ -59,7 +59,7 @@ struct wire_ctl {
 	uint8_t boot_id[16];
 	uint32_t clock; /* enum wire_clock */
 	uint32_t ppid;
-	uint64_t aux; /* from AT_RANDOM: tells the images of one pid apart */
+	uint64_t aux;    /* from AT_RANDOM: tells the images of one pid apart */
 	uint64_t pid_ns; /* inode of the pid namespace in which pid holds */
 
 	/* 64: owner: the process. Read at every record. */
@@ -67,7 +67,7 @@ struct wire_ctl {
 	uint64_t step_start; /* ticks; 0 when no step is open */
 	int64_t epoch;       /* current epoch; -1 none */
 	uint64_t epoch_start;
-	uint64_t heartbeat; /* ticks of the last lapse_heartbeat(); 0 never */
+	uint64_t heartbeat;  /* ticks of the last lapse_heartbeat(); 0 never */
 	uint64_t steps_done; /* step records written */
 	uint64_t reserved1[2];
 
@@ -78,8 +78,8 @@ struct wire_ctl {
 	int32_t rank;              /* -1 unknown */
 	int32_t local_rank;
 	int32_t world_size;
-	uint32_t state; /* enum wire_state */
-	int32_t exit_status;   /* when has_exit is 1 */
+	uint32_t state;      /* enum wire_state */
+	int32_t exit_status; /* when has_exit is 1 */
 	uint32_t has_exit;
 	uint64_t reserved2[2];
 
@@ -125,21 +125,21 @@ struct wire_ring {
 	uint32_t owner; /* effective user id */
 	uint32_t clock; /* enum wire_clock */
 	uint32_t lanes;
-	uint32_t state;          /* enum wire_state; owner: the process */
-	uint64_t lanes_offset;   /* lanes x WIRE_LANE_BYTES */
+	uint32_t state;        /* enum wire_state; owner: the process */
+	uint64_t lanes_offset; /* lanes x WIRE_LANE_BYTES */
 	uint64_t registry_offset;
 	uint64_t registry_bytes; /* with struct wire_registry in front */
 	uint64_t ticks_per_s;    /* rough, 1e-3: a fallback when anchors are few */
 	uint32_t forked;         /* 1: made by a child of fork() */
 	uint32_t reserved0;
 	struct wire_anchor opened;
-	char ctl[128];       /* file name of the control page, same folder */
-	char run[128];       /* run id: of `lapse run`, else made by the process */
+	char ctl[128]; /* file name of the control page, same folder */
+	char run[128]; /* run id: of `lapse run`, else made by the process */
 	char role[64];
-	char name[256];      /* name of the run outside `lapse run` */
+	char name[256]; /* name of the run outside `lapse run` */
 	char project[256];
 	char store_dir[1024]; /* absolute: folder of runs outside `lapse run` */
-	char program[256];   /* file name of the executable */
+	char program[256];    /* file name of the executable */
 	char cwd[1024];
 	uint8_t reserved1[WIRE_PAGE - 3304];
 };
@@ -165,7 +165,7 @@ struct wire_lane {
 	uint64_t dropped;        /* lane full in KEEP mode, or record too large */
 	uint64_t dropped_signal; /* made by a handler inside a record (atomic add) */
 	uint64_t records;        /* records committed, refreshed each quarter of the
-	                            lane and when the thread ends */
+				    lane and when the thread ends */
 	uint32_t tid;            /* thread now owning the lane; 0 free */
 	uint32_t depth;          /* open spans, may exceed WIRE_SPANS_OPEN */
 	uint64_t reserved0[3];
@@ -176,7 +176,7 @@ struct wire_lane {
 	uint64_t reserved1[6];
 
 	/* 128: owner: the lane's thread, rarely written */
-	uint32_t floor_index;       /* floor[floor_index & 1] holds */
+	uint32_t floor_index; /* floor[floor_index & 1] holds */
 	uint32_t reserved2;
 	struct wire_floor floor[2];
 	uint64_t slots_offset; /* constant */
@@ -207,7 +207,7 @@ struct wire_bell {
 enum wire_type {
 	WIRE_PAD = 1,     /* nothing; fills the lane up to its end */
 	WIRE_OWNER = 2,   /* id tid, payload char name[32]: who records from here on;
-	                     like WIRE_PAD not counted as a record */
+			     like WIRE_PAD not counted as a record */
 	WIRE_SET = 3,     /* id metric, value */
 	WIRE_ADD = 4,     /* id metric, value */
 	WIRE_OBSERVE = 5, /* id metric, value */
@@ -227,7 +227,7 @@ enum wire_type {
 
 /* The first slot of every record. */
 struct wire_rec {
-	uint8_t type;   /* enum wire_type */
+	uint8_t type; /* enum wire_type */
 	uint8_t flags;
 	uint16_t slots; /* with this one; a record never wraps */
 	uint32_t id;
@@ -261,7 +261,7 @@ static_assert(sizeof(struct wire_text) == 16, "layout");
 
 struct wire_registry {
 	uint64_t published; /* owner: the process. count << 32 | bytes used by the
-	                       entries; stored after the entries are complete */
+			       entries; stored after the entries are complete */
 	uint64_t reserved[7];
 };
 

@@ -11,16 +11,16 @@
 
 #define CALLS_MAGIC 0x314c4c41434b4c4cu
 #define CALLS_PROCESSES 8 /* the program and its children */
-#define CALLS_SLOTS 4 /* three threads, and a signal handler of the first */
-#define CALLS_HANDLER 3 /* slot of the handler */
+#define CALLS_SLOTS 4     /* three threads, and a signal handler of the first */
+#define CALLS_HANDLER 3   /* slot of the handler */
 
 /* What a call records: letters of the option --kinds. Call i of a slot is of kind
  * i modulo their number, and carries i. */
-#define CALLS_SET 's' /* gauge "seq" = i */
+#define CALLS_SET 's'   /* gauge "seq" = i */
 #define CALLS_FRAME 'f' /* gauges "f0", "f1", "f2" = i */
-#define CALLS_SPAN 'a' /* span "at/SLOT" that took i ns */
-#define CALLS_HOT 'h' /* span "hot/SLOT", begun and ended; carries nothing */
-#define CALLS_STEP 't' /* step i; first slot only, elsewhere a set */
+#define CALLS_SPAN 'a'  /* span "at/SLOT" that took i ns */
+#define CALLS_HOT 'h'   /* span "hot/SLOT", begun and ended; carries nothing */
+#define CALLS_STEP 't'  /* step i; first slot only, elsewhere a set */
 
 enum calls_state {
 	CALLS_BEGINS = 0,
@@ -32,7 +32,7 @@ enum calls_state {
 struct calls_slot {
 	uint64_t returned; /* calls that have returned */
 	uint64_t worst_ns; /* longest batch of calls, without the pauses between */
-	uint64_t used; /* 1: something records here */
+	uint64_t used;     /* 1: something records here */
 	uint64_t pad[5];
 };
 
@@ -45,9 +45,9 @@ struct calls_process {
 };
 
 struct calls {
-	uint64_t magic; /* written last */
+	uint64_t magic;     /* written last */
 	uint64_t processes; /* in use (atomic add) */
-	uint64_t stop; /* 1: everybody ends */
+	uint64_t stop;      /* 1: everybody ends */
 	char kinds[8];
 	uint64_t pad[4];
 	struct calls_process process[CALLS_PROCESSES];

@@ -16,11 +16,11 @@
 
 /* What is known of one process of the page. */
 struct oracle_process {
-	bool found; /* the store knows it */
-	uint64_t slots; /* threads and handlers in use */
-	uint64_t returned; /* calls that returned, by the page */
-	uint64_t points; /* records found in the store */
-	uint64_t in_flight; /* of them, whose call had not returned */
+	bool found;                                    /* the store knows it */
+	uint64_t slots;                                /* threads and handlers in use */
+	uint64_t returned;                             /* calls that returned, by the page */
+	uint64_t points;                               /* records found in the store */
+	uint64_t in_flight;                            /* of them, whose call had not returned */
 	uint64_t stored, dropped, overwritten, broken; /* as the store counts */
 };
 
@@ -32,8 +32,8 @@ struct oracle {
 	int64_t end_ns;
 	char id[128];
 	struct buf problems; /* sentences, one a line; "" if all holds */
-	struct buf events; /* kinds of the run's events, one a line, in order */
-	struct buf warning; /* what the reader could not read */
+	struct buf events;   /* kinds of the run's events, one a line, in order */
+	struct buf warning;  /* what the reader could not read */
 };
 
 /* Read the page in the file PATH into *ret. 0 or -errno; -EBADMSG: the program

@@ -20,9 +20,9 @@
 
 #define ROUND_PATH 256
 #define ROUND_MS 1000000ll
-#define ROUND_BEGIN_MS 5000 /* for the program to begin */
+#define ROUND_BEGIN_MS 5000   /* for the program to begin */
 #define ROUND_FINISH_MS 12000 /* for agents to finish a run */
-#define ROUND_ORPHAN_MS 300 /* for a started agent to take its lock */
+#define ROUND_ORPHAN_MS 300   /* for a started agent to take its lock */
 
 struct round {
 	const struct round_plan *plan;

@@ -25,13 +25,13 @@ enum round_victim {
 /* Everything that is left to chance, drawn before the round begins. */
 struct round_plan {
 	enum round_victim victim;
-	bool early; /* strike without waiting for the program to begin */
-	bool end_by_kill; /* the program, where it lives on: SIGKILL, else SIGTERM */
-	bool end_agent; /* end a living agent and recover, rather than wait for it */
-	bool zombies; /* nobody reaps orphans until the run is finished */
+	bool early;           /* strike without waiting for the program to begin */
+	bool end_by_kill;     /* the program, where it lives on: SIGKILL, else SIGTERM */
+	bool end_agent;       /* end a living agent and recover, rather than wait for it */
+	bool zombies;         /* nobody reaps orphans until the run is finished */
 	unsigned finisher_ms; /* kill the agent once more so long after the program's
 				 end, while it finishes the run; 0: no */
-	unsigned recover_ms; /* kill the first `lapse recover` after so long; 0: no */
+	unsigned recover_ms;  /* kill the first `lapse recover` after so long; 0: no */
 	bool handler, leave;
 	unsigned delay_ms, linger_ms, apart_us, order;
 	unsigned threads, children, rate; /* rate 0: full speed */

@@ -24,8 +24,8 @@
 #include <unistd.h>
 
 #define STRESS_BATCH_NS 1000000 /* between batches when paced */
-#define STRESS_FULL_BATCH 256 /* calls between two looks at the clock */
-#define STRESS_HANDLER_US 500 /* between signals */
+#define STRESS_FULL_BATCH 256   /* calls between two looks at the clock */
+#define STRESS_HANDLER_US 500   /* between signals */
 
 static struct {
 	unsigned threads, children;

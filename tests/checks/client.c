@@ -102,7 +102,7 @@ static void client_threads(void)
 
 	for (i = 0; i < CLIENT_THREADS; i++)
 		client_expect(pthread_create(&threads[i], NULL, client_thread, NULL) == 0,
-		              "no thread");
+			      "no thread");
 	for (i = 0; i < CLIENT_THREADS; i++)
 		pthread_join(threads[i], NULL);
 }
@@ -150,7 +150,7 @@ int main(void)
 	client_fork();
 	lapse_stats(&stats);
 	client_expect(stats.attempts == stats.accepted + stats.dropped && stats.accepted > 5000,
-	              "the counts do not add up");
+		      "the counts do not add up");
 	lapse_close();
 	lapse_set(loss, 3);
 	client_expect(lapse_open(NULL) == 0, "cannot open again");

@@ -54,7 +54,7 @@ static void fuzz_meminfo(const char *text, size_t len)
 
 	if (proc_parse_meminfo(text, len, &m) == 0)
 		fuzz_require((m.has_total || m.has_available) && m.total % 1024 == 0 &&
-		             m.available % 1024 == 0);
+			     m.available % 1024 == 0);
 }
 
 static void fuzz_loadavg(const char *text, size_t len)
@@ -91,7 +91,7 @@ static void fuzz_kmsg(const char *text, size_t len)
 
 	if (message)
 		fuzz_require(message > text && message < text + len &&
-		             memmem(message, (size_t)(text + len - message), "4242", 4));
+			     memmem(message, (size_t)(text + len - message), "4242", 4));
 }
 
 static void (*const fuzz_parsers[])(const char *text, size_t len) = {

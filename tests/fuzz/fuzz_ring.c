@@ -34,7 +34,8 @@ static void lay(unsigned char *file, const uint8_t *data, size_t size)
 	int repair = size > 0 && data[0] & 1;
 
 	memset(file, 0, FILE_BYTES);
-	memcpy(file + WIRE_PAGE, data, size < FILE_BYTES - WIRE_PAGE ? size : FILE_BYTES - WIRE_PAGE);
+	memcpy(file + WIRE_PAGE, data,
+	       size < FILE_BYTES - WIRE_PAGE ? size : FILE_BYTES - WIRE_PAGE);
 	if (!repair)
 		memcpy(file, data, size < WIRE_PAGE ? size : WIRE_PAGE);
 	else {
@@ -67,7 +68,8 @@ static void drain_all(struct reader *r)
 				break;
 			total += n;
 			/* Every record lies in the buffer: touch its ends. */
-			if (n && (first[0].type == 0 || ((const char *)first)[n * WIRE_SLOT - 1] == 77))
+			if (n &&
+			    (first[0].type == 0 || ((const char *)first)[n * WIRE_SLOT - 1] == 77))
 				total++;
 		} while (n > 0 && total < 1u << 20);
 	}

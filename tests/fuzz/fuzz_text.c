@@ -49,7 +49,7 @@ static void fuzz_numbers(const uint8_t *data, size_t size)
 		/* Ours is the shortest form; what was read may be a longer one. */
 		fuzz_expect(!b.error && b.len <= (size_t)(c.p - from));
 		again = (struct cur){(const unsigned char *)b.data,
-		                     (const unsigned char *)b.data + b.len, 0};
+				     (const unsigned char *)b.data + b.len, 0};
 		fuzz_expect(cur_uvarint(&again) == v && !again.error && again.p == again.end);
 	}
 	buf_done(&b);

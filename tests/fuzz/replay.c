@@ -27,7 +27,7 @@ void __sanitizer_set_death_callback(void (*call)(void)) __attribute__((weak));
 
 /* What is being fed, for the report of a death. */
 static struct {
-	const char *path; /* NULL: noise */
+	const char *path;  /* NULL: noise */
 	unsigned mutation; /* 0: the file itself */
 	const uint8_t *data;
 	size_t size;
@@ -56,8 +56,8 @@ static void replay_dying(void)
 
 	fd = open(replay_now.out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	n = snprintf(line, sizeof(line), "\nreplay: died on %s, mutation %u, %zu bytes: see %s\n",
-	             replay_now.path ? replay_now.path : "noise", replay_now.mutation,
-	             replay_now.size, fd < 0 ? "nothing (it cannot be written)" : replay_now.out);
+		     replay_now.path ? replay_now.path : "noise", replay_now.mutation,
+		     replay_now.size, fd < 0 ? "nothing (it cannot be written)" : replay_now.out);
 	if (fd >= 0 && write(fd, replay_now.data, replay_now.size) < 0)
 		n += 0;
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
@@ -90,8 +90,9 @@ static void replay_feed(const uint8_t *data, size_t size)
 
 static void replay_word(uint64_t *state, uint8_t *data, size_t size)
 {
-	static const uint64_t words[] = {0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff,
-	                                 0x80000000u, 0xffffffffu, INT64_MAX, UINT64_MAX};
+	static const uint64_t words[] = {0,           1,           0x7f,      0x80,
+					 0xff,        0x7fff,      0xffff,    0x7fffffff,
+					 0x80000000u, 0xffffffffu, INT64_MAX, UINT64_MAX};
 	uint64_t word = words[replay_below(state, sizeof(words) / sizeof(words[0]))];
 	size_t width = (size_t)1 << replay_below(state, 4);
 
@@ -121,7 +122,7 @@ static size_t replay_mutate(uint64_t *state, uint8_t *data, size_t size)
 		return size;
 	case 3:
 		return at; /* cut the end off */
-	case 4: /* take a piece out */
+	case 4:            /* take a piece out */
 		len = len < size - at ? len : size - at;
 		memmove(data + at, data + at + len, size - at - len);
 		return size - len;
@@ -172,7 +173,7 @@ static void replay_folder(const char *path, unsigned mutations)
 
 	if (n < 0 || n > REPLAY_FILES_MAX) {
 		fprintf(stderr, "replay: %s: %s\n", path,
-		        n < 0 ? strerror(errno) : "more than 10000 files");
+			n < 0 ? strerror(errno) : "more than 10000 files");
 		exit(2);
 	}
 	for (i = 0; i < n; i++) {

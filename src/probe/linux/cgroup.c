@@ -32,7 +32,7 @@ static int cgroup_slurp(const char *root, const char *path, struct buf *out)
 }
 
 static int cgroup_locate(const char *root, const char *cgroup, size_t cgroup_len,
-                         struct buf *mountinfo, struct cgroup_memory *ret)
+			 struct buf *mountinfo, struct cgroup_memory *ret)
 {
 	char path[CGROUP_PATH_MAX], dir[CGROUP_PATH_MAX];
 	size_t top;
@@ -44,7 +44,7 @@ static int cgroup_locate(const char *root, const char *cgroup, size_t cgroup_len
 		err = cgroup_slurp(root, "/proc/self/mountinfo", mountinfo);
 	if (!err)
 		err = mounts_find(mountinfo->data, mountinfo->len, v2, path, dir, sizeof(dir),
-		                  &top);
+				  &top);
 	if (err)
 		return err;
 	if (strlen(root) + strlen(dir) >= sizeof(ret->dir))
@@ -76,7 +76,7 @@ int cgroup_memory_find(const char *root, long pid, struct cgroup_memory *ret)
 
 /* A file of a cgroup's folder: its first CGROUP_TEXT_MAX bytes. */
 static int cgroup_text(const char *dir, const char *file, char text[CGROUP_TEXT_MAX],
-                       size_t *ret_len)
+		       size_t *ret_len)
 {
 	char path[CGROUP_PATH_MAX + 64];
 	size_t len = 0;

@@ -16,8 +16,8 @@
 #include "probe/linux/cgroup.h"
 #include "probe/linux/proc.h"
 
-#define HOST_TEXT 16384u          /* first size of the reading buffer */
-#define HOST_TEXT_MAX (1u << 20)  /* enough for the cpu lines of 8,192 CPUs */
+#define HOST_TEXT 16384u           /* first size of the reading buffer */
+#define HOST_TEXT_MAX (1u << 20)   /* enough for the cpu lines of 8,192 CPUs */
 #define HOST_LIMIT_NS 10000000000u /* limits rarely change and cost 100 us */
 
 static const char *const host_files[PROBE_HOST_FILES] = {
@@ -136,7 +136,7 @@ static void host_read_cpu(struct probe_host *p, struct probe_host_values *out)
 
 	if (host_cpu(p, &c)) {
 		out->why[PROBE_HOST_CPU_BUSY] = out->why[PROBE_HOST_CPU_COUNT] =
-		        "/proc/stat cannot be read";
+			"/proc/stat cannot be read";
 		return;
 	}
 	if (c.count)
@@ -168,7 +168,7 @@ static void host_read_memory(struct probe_host *p, struct probe_host_values *out
 
 	if (host_text(p, PROBE_HOST_MEMINFO, &len) || proc_parse_meminfo(p->text, len, &m)) {
 		out->why[PROBE_HOST_MEMORY_TOTAL] = out->why[PROBE_HOST_MEMORY_AVAILABLE] =
-		        out->why[PROBE_HOST_MEMORY_USED] = none;
+			out->why[PROBE_HOST_MEMORY_USED] = none;
 		return;
 	}
 	if (m.has_total)
@@ -179,12 +179,12 @@ static void host_read_memory(struct probe_host *p, struct probe_host_values *out
 		host_set(out, PROBE_HOST_MEMORY_AVAILABLE, (double)m.available);
 	else
 		out->why[PROBE_HOST_MEMORY_AVAILABLE] =
-		        "/proc/meminfo has no MemAvailable (Linux before 3.14)";
+			"/proc/meminfo has no MemAvailable (Linux before 3.14)";
 	if (m.has_total && m.has_available && m.available <= m.total)
 		host_set(out, PROBE_HOST_MEMORY_USED, (double)(m.total - m.available));
 	else
 		out->why[PROBE_HOST_MEMORY_USED] =
-		        "needs MemTotal and a MemAvailable that is not above it";
+			"needs MemTotal and a MemAvailable that is not above it";
 }
 
 static void host_read_limit(struct probe_host *p, struct probe_host_values *out)

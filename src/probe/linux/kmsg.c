@@ -101,7 +101,7 @@ static int kmsg_more(int fd, char buf[KMSG_BUF], size_t *len)
 /* Whole lines of buf are looked at; the rest is moved to its start, or dropped
  * if it fills the buffer (a file that is no log). */
 static size_t kmsg_lines(char buf[KMSG_BUF], size_t *len, long pid, uint64_t since_us, char *text,
-                         size_t cap, int *found)
+			 size_t cap, int *found)
 {
 	const char *p = buf, *end = buf + *len, *lf, *message;
 	size_t lines = 0;

@@ -137,7 +137,7 @@ static const char *mounts_below(const char *root, const char *path)
 /* Take a line apart: the mount's root and point, if it is the file system looked
  * for. */
 static bool mounts_line(const char *line, const char *eol, bool v2, struct span *root,
-                        struct span *point)
+			struct span *point)
 {
 	struct span f, type, options;
 	int i;
@@ -158,7 +158,7 @@ static bool mounts_line(const char *line, const char *eol, bool v2, struct span 
 }
 
 int mounts_find(const char *text, size_t len, bool v2, const char *path, char *dir, size_t cap,
-                size_t *ret_top)
+		size_t *ret_top)
 {
 	const char *next = text, *end = text + len, *line, *eol, *below;
 	char root_text[PATH_MAX], point_text[PATH_MAX];

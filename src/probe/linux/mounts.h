@@ -20,6 +20,6 @@ int mounts_cgroup(const char *text, size_t len, bool *ret_v2, char *path, size_t
  * one that shows most ancestors. The cgroup's folder into dir, the length of
  * the mount point in it into *ret_top. 0, -ENOENT, -ENAMETOOLONG. */
 int mounts_find(const char *text, size_t len, bool v2, const char *path, char *dir, size_t cap,
-                size_t *ret_top);
+		size_t *ret_top);
 
 #endif

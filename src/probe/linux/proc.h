@@ -14,11 +14,11 @@
 /* /proc/PID/stat. Times in clock ticks. */
 struct proc_stat {
 	long pid, ppid;
-	char state;            /* 'R', 'S', 'D', 'Z', ... */
-	uint64_t own;          /* utime + stime: the process, guest time is in it */
-	uint64_t children;     /* cutime + cstime: children that it waited for */
+	char state;        /* 'R', 'S', 'D', 'Z', ... */
+	uint64_t own;      /* utime + stime: the process, guest time is in it */
+	uint64_t children; /* cutime + cstime: children that it waited for */
 	uint64_t threads;
-	uint64_t start;        /* since boot */
+	uint64_t start; /* since boot */
 };
 int proc_parse_stat(const char *text, size_t len, struct proc_stat *ret);
 

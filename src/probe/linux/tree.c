@@ -32,10 +32,10 @@ struct probe_proc {
 	char state;
 	uint64_t threads;
 	uint64_t resident, shared; /* pages */
-	uint64_t own_ns;    /* CPU time of the process */
-	uint64_t child_ns;  /* of the children that it reaped, and of theirs */
-	uint64_t credit_ns; /* part of child_ns that we saw in them while they lived */
-	uint64_t unseen_ns; /* the other part: never more than child_ns - credit_ns was */
+	uint64_t own_ns;           /* CPU time of the process */
+	uint64_t child_ns;         /* of the children that it reaped, and of theirs */
+	uint64_t credit_ns;        /* part of child_ns that we saw in them while they lived */
+	uint64_t unseen_ns;        /* the other part: never more than child_ns - credit_ns was */
 };
 
 static uint64_t tree_now(void)
@@ -94,7 +94,7 @@ static int tree_open(const struct probe_tree *t, long pid, const char *file)
 
 /* The start of a file of a process, from the descriptor if it is not -1. */
 static int tree_text(const struct probe_tree *t, int fd, long pid, const char *file, char *text,
-                     size_t cap, size_t *ret_len)
+		     size_t cap, size_t *ret_len)
 {
 	int own = fd < 0 ? tree_open(t, pid, file) : fd;
 	ssize_t n;
@@ -379,8 +379,8 @@ static void tree_measure_memory(struct probe_tree *t, struct probe_proc *p)
 	/* When the main thread has exited and others run on, its files show no
 	 * memory although there is. */
 	p->memory_known = p->state != 'Z' &&
-	                  !tree_text(t, p->statm_fd, p->pid, "statm", text, sizeof(text), &len) &&
-	                  !proc_parse_statm(text, len, &m) && m.resident >= m.shared;
+			  !tree_text(t, p->statm_fd, p->pid, "statm", text, sizeof(text), &len) &&
+			  !proc_parse_statm(text, len, &m) && m.resident >= m.shared;
 	if (p->memory_known) {
 		p->resident = m.resident;
 		p->shared = m.shared;
@@ -410,7 +410,7 @@ static void tree_measure(struct probe_tree *t, struct probe_proc *p)
 		return;
 	}
 	own = clocked ? (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec
-	              : tree_ticks_ns(s.own);
+		      : tree_ticks_ns(s.own);
 	if (own > p->own_ns)
 		p->own_ns = own;
 	p->child_ns = tree_ticks_ns(s.children);
@@ -492,13 +492,13 @@ static void tree_fill(const struct probe_tree *t, struct probe_tree_values *out)
 	tree_set(out, PROBE_TREE_PROCESSES, (double)processes);
 	if (!processes) {
 		out->why[PROBE_TREE_RSS] = out->why[PROBE_TREE_THREADS] =
-		        "no process of the run is alive";
+			"no process of the run is alive";
 		return;
 	}
 	tree_set(out, PROBE_TREE_THREADS, (double)threads);
 	if (memory_known)
 		tree_set(out, PROBE_TREE_RSS,
-		         ((double)private + (double)shared) * (double)sysconf(_SC_PAGESIZE));
+			 ((double)private + (double)shared) * (double)sysconf(_SC_PAGESIZE));
 	else
 		out->why[PROBE_TREE_RSS] = "statm of a process cannot be read";
 }
@@ -524,7 +524,7 @@ int probe_tree_read(struct probe_tree *t, struct probe_tree_values *out)
 		out->why[PROBE_TREE_CPU] = "needs a second reading";
 	else
 		tree_set(out, PROBE_TREE_CPU,
-		         (double)(total - t->total_ns) / (double)(now - t->read_ns));
+			 (double)(total - t->total_ns) / (double)(now - t->read_ns));
 	out->untracked = t->untracked;
 	t->total_ns = total;
 	t->read_ns = now;

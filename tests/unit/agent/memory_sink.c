@@ -112,7 +112,7 @@ static int mem_position(struct sink *s, const struct sink_position *p)
 }
 
 static int mem_resume(struct sink *s, const uint8_t ring[16], uint32_t lane,
-                      struct sink_position *ret)
+		      struct sink_position *ret)
 {
 	struct memory_sink *m = (struct memory_sink *)s;
 	size_t i;
@@ -163,9 +163,9 @@ static int mem_commit(struct sink *s)
 	return 0;
 }
 
-static const struct sink_ops mem_ops = {mem_process, mem_series,   mem_samples, mem_hist,
-                                        mem_event,   mem_attr,     mem_position, mem_resume,
-                                        mem_commit,  mem_rollback};
+static const struct sink_ops mem_ops = {mem_process, mem_series,  mem_samples,  mem_hist,
+					mem_event,   mem_attr,    mem_position, mem_resume,
+					mem_commit,  mem_rollback};
 
 struct memory_sink *memory_sink_new(void)
 {
@@ -187,7 +187,8 @@ uint32_t memory_series(const struct memory_sink *m, const char *name, const char
 	size_t i;
 
 	for (i = 0; i < m->n_series; i++)
-		if (strcmp(m->series[i].name, name) == 0 && strcmp(m->series[i].labels, labels) == 0)
+		if (strcmp(m->series[i].name, name) == 0 &&
+		    strcmp(m->series[i].labels, labels) == 0)
 			return (uint32_t)i + 1;
 	return 0;
 }

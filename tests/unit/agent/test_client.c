@@ -171,7 +171,8 @@ static void test_everything_arrives(void **state)
 	id = memory_series(m, "loss", "");
 	assert_int_equal(memory_values(m, id, v, 16), 8);
 	assert_true(v[0] == 10.0 && v[1] == 0.0 && v[5] == 4.0 && v[6] == 1.5 && v[7] == 99.0);
-	assert_int_equal(memory_values(m, memory_series(m, "norm", "gpu=\"0\",layer=\"3\""), v, 16), 1);
+	assert_int_equal(memory_values(m, memory_series(m, "norm", "gpu=\"0\",layer=\"3\""), v, 16),
+			 1);
 	assert_int_equal(memory_values(m, memory_series(m, "tokens", ""), v, 16), 5);
 	assert_int_equal(memory_values(m, memory_series(m, "forward", ""), v, 16), 5);
 	assert_int_equal(m->series[memory_series(m, "forward", "") - 1].kind, SINK_SPAN);
@@ -339,11 +340,11 @@ static void test_conflict_first_wins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup_teardown(test_everything_arrives, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_failed_commit, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_killed_before_ack, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_crash_tells_what_it_did, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_conflict_first_wins, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_everything_arrives, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_failed_commit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_killed_before_ack, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_crash_tells_what_it_did, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_conflict_first_wins, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("client", tests, NULL, NULL);

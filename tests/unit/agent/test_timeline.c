@@ -23,9 +23,9 @@
 static struct wire_anchor at(int64_t boot_ns, int64_t real_shift)
 {
 	struct wire_anchor a = {.ticks = 1000000 + (uint64_t)(boot_ns - 100 * S) / 2 * 5,
-	                        .mono_ns = boot_ns,
-	                        .boot_ns = boot_ns,
-	                        .real_ns = 1700000000 * S + boot_ns + real_shift};
+				.mono_ns = boot_ns,
+				.boot_ns = boot_ns,
+				.real_ns = 1700000000 * S + boot_ns + real_shift};
 
 	return a;
 }
@@ -39,7 +39,7 @@ static void assert_near(int64_t a, int64_t b, int64_t within)
 {
 	if (llabs(a - b) > within)
 		fail_msg("%lld is not within %lld of %lld", (long long)a, (long long)within,
-		         (long long)b);
+			 (long long)b);
 }
 
 static void test_line(void **state)
@@ -150,7 +150,7 @@ static void test_suspend_counter_stops(void **state)
 	/* One hour asleep; the counter moved 0.5 s. */
 	after = before + 1250000000;
 	a = (struct wire_anchor){after, 102 * S + S / 2, 102 * S + S / 2 + 3600 * S,
-	                         1700000000 * S + 102 * S + 3600 * S, 0};
+				 1700000000 * S + 102 * S + 3600 * S, 0};
 	assert_int_equal(timeline_add(&t, &a, &ns), TIMELINE_JUMPED);
 	assert_near(ns, 3600 * S, S / 10);
 	/* Nothing is stretched across the hour. */
@@ -248,16 +248,16 @@ static void test_hang_learns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_line),
-	        cmocka_unit_test(test_rough_rate_and_one_anchor),
-	        cmocka_unit_test(test_close_anchors_replace_each_other),
-	        cmocka_unit_test(test_late_anchors),
-	        cmocka_unit_test(test_wall_clock_step),
-	        cmocka_unit_test(test_suspend_counter_stops),
-	        cmocka_unit_test(test_suspend_counter_restarts),
-	        cmocka_unit_test(test_hist_bins),
-	        cmocka_unit_test(test_hang_given),
-	        cmocka_unit_test(test_hang_learns),
+		cmocka_unit_test(test_line),
+		cmocka_unit_test(test_rough_rate_and_one_anchor),
+		cmocka_unit_test(test_close_anchors_replace_each_other),
+		cmocka_unit_test(test_late_anchors),
+		cmocka_unit_test(test_wall_clock_step),
+		cmocka_unit_test(test_suspend_counter_stops),
+		cmocka_unit_test(test_suspend_counter_restarts),
+		cmocka_unit_test(test_hist_bins),
+		cmocka_unit_test(test_hang_given),
+		cmocka_unit_test(test_hang_learns),
 	};
 
 	return cmocka_run_group_tests_name("timeline", tests, NULL, NULL);

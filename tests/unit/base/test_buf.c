@@ -138,24 +138,30 @@ static const struct {
 	const char *bytes;
 	size_t len;
 } unsigned_rows[] = {
-        {0, "\x00", 1},
-        {1, "\x01", 1},
-        {127, "\x7f", 1},
-        {128, "\x80\x01", 2},
-        {300, "\xac\x02", 2},
-        {16383, "\xff\x7f", 2},
-        {16384, "\x80\x80\x01", 3},
-        {624485, "\xe5\x8e\x26", 3}, /* the worked example of the DWARF standard */
-        {UINT64_C(1) << 63, "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 10},
-        {UINT64_MAX, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10},
+	{0, "\x00", 1},
+	{1, "\x01", 1},
+	{127, "\x7f", 1},
+	{128, "\x80\x01", 2},
+	{300, "\xac\x02", 2},
+	{16383, "\xff\x7f", 2},
+	{16384, "\x80\x80\x01", 3},
+	{624485, "\xe5\x8e\x26", 3}, /* the worked example of the DWARF standard */
+	{UINT64_C(1) << 63, "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 10},
+	{UINT64_MAX, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10},
 };
 
 static const struct {
 	int64_t value;
 	uint64_t zigzag;
 } signed_rows[] = {
-        {0, 0}, {-1, 1}, {1, 2}, {-2, 3}, {2147483647, 4294967294u}, {-2147483648, 4294967295u},
-        {INT64_MAX, UINT64_MAX - 1}, {INT64_MIN, UINT64_MAX},
+	{0, 0},
+	{-1, 1},
+	{1, 2},
+	{-2, 3},
+	{2147483647, 4294967294u},
+	{-2147483648, 4294967295u},
+	{INT64_MAX, UINT64_MAX - 1},
+	{INT64_MIN, UINT64_MAX},
 };
 
 static void test_unsigned_numbers(void **state)
@@ -209,12 +215,12 @@ static void test_malformed_numbers(void **state)
 		const char *bytes;
 		size_t len;
 	} rows[] = {
-	        {"", 0},
-	        {"\x80", 1},                                             /* cut short */
-	        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff", 9},             /* cut short */
-	        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 10},        /* bit 64 */
-	        {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 11},    /* too long */
-	        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x81\x00", 11},    /* too long */
+		{"", 0},
+		{"\x80", 1},                                          /* cut short */
+		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff", 9},          /* cut short */
+		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 10},     /* bit 64 */
+		{"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 11}, /* too long */
+		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x81\x00", 11}, /* too long */
 	};
 	struct cur c;
 	size_t i;
@@ -253,16 +259,16 @@ static void test_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_empty),
-	        cmocka_unit_test(test_maximum),
-	        cmocka_unit_test(test_error_sticks),
-	        cmocka_unit_test(test_huge_request),
-	        cmocka_unit_test(test_printf),
-	        cmocka_unit_test(test_grows),
-	        cmocka_unit_test(test_unsigned_numbers),
-	        cmocka_unit_test(test_signed_numbers),
-	        cmocka_unit_test(test_malformed_numbers),
-	        cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_maximum),
+		cmocka_unit_test(test_error_sticks),
+		cmocka_unit_test(test_huge_request),
+		cmocka_unit_test(test_printf),
+		cmocka_unit_test(test_grows),
+		cmocka_unit_test(test_unsigned_numbers),
+		cmocka_unit_test(test_signed_numbers),
+		cmocka_unit_test(test_malformed_numbers),
+		cmocka_unit_test(test_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -285,16 +285,16 @@ static void test_mkdirs_below_unwritable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_limit),
-	        cmocka_unit_test(test_read_appends),
-	        cmocka_unit_test(test_read_empty),
-	        cmocka_unit_test(test_read_errors),
-	        cmocka_unit_test(test_read_proc),
-	        cmocka_unit_test(test_replace),
-	        cmocka_unit_test(test_replace_errors),
-	        cmocka_unit_test(test_write_all),
-	        cmocka_unit_test(test_mkdirs),
-	        cmocka_unit_test(test_mkdirs_below_unwritable),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_read_appends),
+		cmocka_unit_test(test_read_empty),
+		cmocka_unit_test(test_read_errors),
+		cmocka_unit_test(test_read_proc),
+		cmocka_unit_test(test_replace),
+		cmocka_unit_test(test_replace_errors),
+		cmocka_unit_test(test_write_all),
+		cmocka_unit_test(test_mkdirs),
+		cmocka_unit_test(test_mkdirs_below_unwritable),
 	};
 
 	umask(022);

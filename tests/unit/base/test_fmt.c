@@ -35,20 +35,20 @@ static void check_rows(char *(*format)(char out[FMT_MAX], double), const struct 
 static void test_bytes(void **state)
 {
 	static const struct row rows[] = {
-	        {0, "0 B"},
-	        {12, "12 B"},
-	        {1000, "1000 B"},
-	        {1024, "1.00 KiB"},
-	        {1536, "1.50 KiB"},
-	        {10240, "10.0 KiB"},
-	        {102400, "100 KiB"},
-	        {1048576, "1.00 MiB"},
-	        {1610612736, "1.50 GiB"},
-	        {1099511627776, "1.00 TiB"},
-	        {0x1p50, "1.00 PiB"},
-	        {0x1p60, "1024 PiB"},
-	        {-1536, "-1.50 KiB"},
-	        {0.5, "0.50 B"},
+		{0, "0 B"},
+		{12, "12 B"},
+		{1000, "1000 B"},
+		{1024, "1.00 KiB"},
+		{1536, "1.50 KiB"},
+		{10240, "10.0 KiB"},
+		{102400, "100 KiB"},
+		{1048576, "1.00 MiB"},
+		{1610612736, "1.50 GiB"},
+		{1099511627776, "1.00 TiB"},
+		{0x1p50, "1.00 PiB"},
+		{0x1p60, "1024 PiB"},
+		{-1536, "-1.50 KiB"},
+		{0.5, "0.50 B"},
 	};
 
 	(void)state;
@@ -58,9 +58,9 @@ static void test_bytes(void **state)
 static void test_count(void **state)
 {
 	static const struct row rows[] = {
-	        {0, "0"},          {999, "999"},        {1000, "1.00 k"},    {12345, "12.3 k"},
-	        {999400, "999 k"}, {999600, "1.00 M"},  {1200000, "1.20 M"}, {2.5e9, "2.50 G"},
-	        {7e12, "7.00 T"},  {7e15, "7000 T"},    {-12345, "-12.3 k"}, {3.25, "3.25"},
+		{0, "0"},          {999, "999"},       {1000, "1.00 k"},    {12345, "12.3 k"},
+		{999400, "999 k"}, {999600, "1.00 M"}, {1200000, "1.20 M"}, {2.5e9, "2.50 G"},
+		{7e12, "7.00 T"},  {7e15, "7000 T"},   {-12345, "-12.3 k"}, {3.25, "3.25"},
 	};
 
 	(void)state;
@@ -70,23 +70,23 @@ static void test_count(void **state)
 static void test_seconds(void **state)
 {
 	static const struct row rows[] = {
-	        {0, "0 ns"},
-	        {350e-9, "350 ns"},
-	        {1.5e-6, "1.50 us"},
-	        {12.34e-3, "12.3 ms"},
-	        {0.9996, "1.00 s"},
-	        {2.5, "2.50 s"},
-	        {59.9, "59.9 s"},
-	        {60, "1 min 00 s"},
-	        {192, "3 min 12 s"},
-	        {3599.4, "59 min 59 s"},
-	        {3599.6, "1 h 00 min"},
-	        {7500, "2 h 05 min"},
-	        {86399, "23 h 59 min"},
-	        {86400, "1 d 00 h"},
-	        {273600, "3 d 04 h"},
-	        {-0.0025, "-2.50 ms"},
-	        {-192, "-3 min 12 s"},
+		{0, "0 ns"},
+		{350e-9, "350 ns"},
+		{1.5e-6, "1.50 us"},
+		{12.34e-3, "12.3 ms"},
+		{0.9996, "1.00 s"},
+		{2.5, "2.50 s"},
+		{59.9, "59.9 s"},
+		{60, "1 min 00 s"},
+		{192, "3 min 12 s"},
+		{3599.4, "59 min 59 s"},
+		{3599.6, "1 h 00 min"},
+		{7500, "2 h 05 min"},
+		{86399, "23 h 59 min"},
+		{86400, "1 d 00 h"},
+		{273600, "3 d 04 h"},
+		{-0.0025, "-2.50 ms"},
+		{-192, "-3 min 12 s"},
 	};
 
 	(void)state;
@@ -96,7 +96,8 @@ static void test_seconds(void **state)
 static void test_not_finite(void **state)
 {
 	static const struct row seconds[] = {{(double)INFINITY, "inf s"}, {1e300, "1e+300 s"}};
-	static const struct row bytes[] = {{(double)INFINITY, "inf B"}, {-(double)INFINITY, "-inf B"}};
+	static const struct row bytes[] = {{(double)INFINITY, "inf B"},
+					   {-(double)INFINITY, "-inf B"}};
 	char out[FMT_MAX];
 
 	(void)state;
@@ -137,9 +138,9 @@ static void test_local(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_bytes),      cmocka_unit_test(test_count),
-	        cmocka_unit_test(test_seconds),    cmocka_unit_test(test_not_finite),
-	        cmocka_unit_test(test_utc),        cmocka_unit_test(test_local),
+		cmocka_unit_test(test_bytes),   cmocka_unit_test(test_count),
+		cmocka_unit_test(test_seconds), cmocka_unit_test(test_not_finite),
+		cmocka_unit_test(test_utc),     cmocka_unit_test(test_local),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

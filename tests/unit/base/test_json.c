@@ -43,10 +43,9 @@ static void test_structure(void **state)
 	json_kdouble(&j, "x", 0.5);
 	json_object_end(&j);
 	assert_int_equal(b.error, 0);
-	assert_string_equal(buf_str(&b),
-	                    "{\"name\":\"a\",\"least\":-9223372036854775808,"
-	                    "\"most\":18446744073709551615,\"yes\":true,\"none\":null,"
-	                    "\"list\":[1,[],{},false,{\"k\":[1]}],\"x\":0.5}");
+	assert_string_equal(buf_str(&b), "{\"name\":\"a\",\"least\":-9223372036854775808,"
+					 "\"most\":18446744073709551615,\"yes\":true,\"none\":null,"
+					 "\"list\":[1,[],{},false,{\"k\":[1]}],\"x\":0.5}");
 	assert_int_equal(j.depth, 0);
 	buf_done(&b);
 }
@@ -56,14 +55,18 @@ static const struct {
 	size_t len;
 	const char *out;
 } text_rows[] = {
-        {"", 0, "\"\""},
-        {"a/b", 3, "\"a/b\""},
-        {"\"\\\b\f\n\r\t", 7, "\"\\\"\\\\\\b\\f\\n\\r\\t\""},
-        {"\0\x01\x1f\x7f", 4, "\"\\u0000\\u0001\\u001f\x7f\""},
-        {"\xc3\xa9\xf0\x9f\x98\x80", 6, "\"\xc3\xa9\xf0\x9f\x98\x80\""},
-        {"a\xff" "b", 3, "\"a\xef\xbf\xbd" "b\""},
-        {"\xe2\x82", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\""},
-        {"\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
+	{"", 0, "\"\""},
+	{"a/b", 3, "\"a/b\""},
+	{"\"\\\b\f\n\r\t", 7, "\"\\\"\\\\\\b\\f\\n\\r\\t\""},
+	{"\0\x01\x1f\x7f", 4, "\"\\u0000\\u0001\\u001f\x7f\""},
+	{"\xc3\xa9\xf0\x9f\x98\x80", 6, "\"\xc3\xa9\xf0\x9f\x98\x80\""},
+	{"a\xff"
+	 "b",
+	 3,
+	 "\"a\xef\xbf\xbd"
+	 "b\""},
+	{"\xe2\x82", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\""},
+	{"\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
 };
 
 static void test_texts(void **state)
@@ -96,25 +99,25 @@ static const struct {
 	double value;
 	const char *text;
 } number_rows[] = {
-        {0, "0"},
-        {-0.0, "-0"},
-        {1, "1"},
-        {-1.5, "-1.5"},
-        {0.1, "0.1"},
-        {0.3, "0.3"},
-        {0.1 + 0.2, "0.30000000000000004"},
-        {1.0 / 3, "0.3333333333333333"},
-        {2.0 / 3, "0.6666666666666666"},
-        {100, "100"},
-        {123456789, "123456789"},
-        {9007199254740992.0, "9007199254740992"},   /* 2^53 */
-        {0x1p-1074, "5e-324"},                      /* least subnormal */
-        {0x1.8p-1073, "1.5e-323"},
-        {0x1p-1022, "2.2250738585072014e-308"},     /* least normal */
-        {0x1.fffffffffffffp1023, "1.7976931348623157e+308"},
-        {3.141592653589793, "3.141592653589793"},
-        {1e22, "1e+22"},
-        {5e-5, "5e-05"},
+	{0, "0"},
+	{-0.0, "-0"},
+	{1, "1"},
+	{-1.5, "-1.5"},
+	{0.1, "0.1"},
+	{0.3, "0.3"},
+	{0.1 + 0.2, "0.30000000000000004"},
+	{1.0 / 3, "0.3333333333333333"},
+	{2.0 / 3, "0.6666666666666666"},
+	{100, "100"},
+	{123456789, "123456789"},
+	{9007199254740992.0, "9007199254740992"}, /* 2^53 */
+	{0x1p-1074, "5e-324"},                    /* least subnormal */
+	{0x1.8p-1073, "1.5e-323"},
+	{0x1p-1022, "2.2250738585072014e-308"}, /* least normal */
+	{0x1.fffffffffffffp1023, "1.7976931348623157e+308"},
+	{3.141592653589793, "3.141592653589793"},
+	{1e22, "1e+22"},
+	{5e-5, "5e-05"},
 };
 
 static void test_numbers(void **state)
@@ -195,12 +198,9 @@ static void test_maximum(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_structure),
-	        cmocka_unit_test(test_texts),
-	        cmocka_unit_test(test_numbers),
-	        cmocka_unit_test(test_numbers_read_back),
-	        cmocka_unit_test(test_not_finite),
-	        cmocka_unit_test(test_maximum),
+		cmocka_unit_test(test_structure),  cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_numbers),    cmocka_unit_test(test_numbers_read_back),
+		cmocka_unit_test(test_not_finite), cmocka_unit_test(test_maximum),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

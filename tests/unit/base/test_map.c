@@ -75,7 +75,7 @@ static void check_all(const struct map *m, const uint64_t *reference, size_t liv
 
 		if (map_get(m, key, len, &v) != (reference[i] != 0) || v != reference[i])
 			fail_msg("%s: %llu, expected %llu", key, (unsigned long long)v,
-			         (unsigned long long)reference[i]);
+				 (unsigned long long)reference[i]);
 	}
 }
 
@@ -158,11 +158,11 @@ static void test_hash(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_empty),
-	        cmocka_unit_test(test_keys_are_bytes),
-	        cmocka_unit_test(test_against_reference),
-	        cmocka_unit_test(test_churn_is_bounded),
-	        cmocka_unit_test(test_hash),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_keys_are_bytes),
+		cmocka_unit_test(test_against_reference),
+		cmocka_unit_test(test_churn_is_bounded),
+		cmocka_unit_test(test_hash),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

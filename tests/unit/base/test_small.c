@@ -127,11 +127,11 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_first_error_stays),
-	        cmocka_unit_test(test_long_error_is_cut),
-	        cmocka_unit_test(test_log_line),
-	        cmocka_unit_test(test_log_is_one_line),
-	        cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_first_error_stays),
+		cmocka_unit_test(test_long_error_is_cut),
+		cmocka_unit_test(test_log_line),
+		cmocka_unit_test(test_log_is_one_line),
+		cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,11 @@
 static size_t oracle(const unsigned char *p, size_t len)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0;
+	size_t n = p[0] < 0x80       ? 1
+		   : p[0] >> 5 == 6  ? 2
+		   : p[0] >> 4 == 14 ? 3
+		   : p[0] >> 3 == 30 ? 4
+				     : 0;
 	uint32_t point;
 	size_t i;
 
@@ -61,12 +65,13 @@ static void test_four_bytes(void **state)
 		for (b = 0; b < 0x100; b++)
 			for (c = 0; c < sizeof(ends); c++)
 				for (d = 0; d < sizeof(ends); d++) {
-					memcpy(p, (unsigned char[]){(unsigned char)a,
-					                            (unsigned char)b, ends[c],
-					                            ends[d]}, 4);
+					memcpy(p,
+					       (unsigned char[]){(unsigned char)a, (unsigned char)b,
+								 ends[c], ends[d]},
+					       4);
 					if (utf8_valid(p, 4) != oracle(p, 4))
 						fail_msg("%02x %02x %02x %02x", a, b, ends[c],
-						         ends[d]);
+							 ends[d]);
 				}
 }
 
@@ -77,27 +82,27 @@ static void test_table(void **state)
 		const char *bytes;
 		size_t len, valid;
 	} rows[] = {
-	        {"", 0, 0},
-	        {"\x00", 1, 1},
-	        {"\x7f", 1, 1},
-	        {"\x80", 1, 0},
-	        {"\xc1\xbf", 2, 0},
-	        {"\xc2\x80", 2, 2},
-	        {"\xdf\xbf", 2, 2},
-	        {"\xe0\x9f\xbf", 3, 0},
-	        {"\xe0\xa0\x80", 3, 3},
-	        {"\xed\x9f\xbf", 3, 3},
-	        {"\xed\xa0\x80", 3, 0},
-	        {"\xee\x80\x80", 3, 3},
-	        {"\xef\xbf\xbf", 3, 3},
-	        {"\xf0\x8f\xbf\xbf", 4, 0},
-	        {"\xf0\x90\x80\x80", 4, 4},
-	        {"\xf4\x8f\xbf\xbf", 4, 4},
-	        {"\xf4\x90\x80\x80", 4, 0},
-	        {"\xf5\x80\x80\x80", 4, 0},
-	        {"\xe2\x82", 2, 0},     /* cut short */
-	        {"\xf0\x9f\x98", 3, 0}, /* cut short */
-	        {"ab", 2, 1},
+		{"", 0, 0},
+		{"\x00", 1, 1},
+		{"\x7f", 1, 1},
+		{"\x80", 1, 0},
+		{"\xc1\xbf", 2, 0},
+		{"\xc2\x80", 2, 2},
+		{"\xdf\xbf", 2, 2},
+		{"\xe0\x9f\xbf", 3, 0},
+		{"\xe0\xa0\x80", 3, 3},
+		{"\xed\x9f\xbf", 3, 3},
+		{"\xed\xa0\x80", 3, 0},
+		{"\xee\x80\x80", 3, 3},
+		{"\xef\xbf\xbf", 3, 3},
+		{"\xf0\x8f\xbf\xbf", 4, 0},
+		{"\xf0\x90\x80\x80", 4, 4},
+		{"\xf4\x8f\xbf\xbf", 4, 4},
+		{"\xf4\x90\x80\x80", 4, 0},
+		{"\xf5\x80\x80\x80", 4, 0},
+		{"\xe2\x82", 2, 0},     /* cut short */
+		{"\xf0\x9f\x98", 3, 0}, /* cut short */
+		{"ab", 2, 1},
 	};
 	size_t i;
 
@@ -112,15 +117,20 @@ static void test_clean(void **state)
 	static const struct {
 		const char *dirty, *clean;
 	} rows[] = {
-	        {"plain text, 100 %", "plain text, 100 %"},
-	        {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
-	        {"a\nb\tc\rd", "a?b?c?d"},
-	        {"\x1b[31mred\x1b[0m\x07", "?[31mred?[0m?"},
-	        {"\x7f", "?"},
-	        {"\xc2\x9b" "31m", "??31m"},     /* CSI as a C1 control */
-	        {"\xc2\xa0", "\xc2\xa0"},        /* the first that is none */
-	        {"a\xff" "b\xe2\x82", "a?b??"},
-	        {"\xed\xa0\x80", "???"},
+		{"plain text, 100 %", "plain text, 100 %"},
+		{"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+		 "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+		{"a\nb\tc\rd", "a?b?c?d"},
+		{"\x1b[31mred\x1b[0m\x07", "?[31mred?[0m?"},
+		{"\x7f", "?"},
+		{"\xc2\x9b"
+		 "31m",
+		 "??31m"},                /* CSI as a C1 control */
+		{"\xc2\xa0", "\xc2\xa0"}, /* the first that is none */
+		{"a\xff"
+		 "b\xe2\x82",
+		 "a?b??"},
+		{"\xed\xa0\x80", "???"},
 	};
 	char text[64];
 	size_t i;
@@ -139,10 +149,10 @@ static void test_clean(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_up_to_three_bytes),
-	        cmocka_unit_test(test_four_bytes),
-	        cmocka_unit_test(test_table),
-	        cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_up_to_three_bytes),
+		cmocka_unit_test(test_four_bytes),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_clean),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,10 +164,8 @@ static void test_walk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_good),  cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_depth), cmocka_unit_test(test_json),
 		cmocka_unit_test(test_walk),
 	};
 

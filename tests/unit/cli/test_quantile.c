@@ -32,7 +32,7 @@ static void test_twenty(void **state)
 	assert_true(quantiles_get(&q, 50) == 10); /* rank 10 */
 	assert_true(quantiles_get(&q, 95) == 19); /* rank 19, not 20 */
 	assert_true(quantiles_get(&q, 99) == 20); /* rank 19.8 -> 20 */
-	assert_true(quantiles_get(&q, 1) == 1); /* rank 0.2 -> 1 */
+	assert_true(quantiles_get(&q, 1) == 1);   /* rank 0.2 -> 1 */
 	assert_true(quantiles_get(&q, 100) == 20);
 	/* One more value after a look: 21 values, 50 %: rank 10.5 -> 11. */
 	quantiles_add(&q, -5);

@@ -100,7 +100,7 @@ void stored_edit(const char *root, const char *path, const char *from, const cha
 	at = strstr(buf_str(&old), from);
 	assert_non_null(at);
 	snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - old.data), old.data, to,
-	         at + strlen(from));
+		 at + strlen(from));
 	stored_write(root, path, text);
 	buf_done(&old);
 }

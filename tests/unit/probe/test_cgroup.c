@@ -63,11 +63,11 @@ static void test_hybrid(void **state)
 	assert_int_equal(cgroup_memory_limit(root, 0, &v), 0);
 	assert_int_equal(v, UINT64_C(4) << 30);
 	stored_write(root, "sys/fs/cgroup/memory/jobs/memory.limit_in_bytes",
-	             "9223372036854771712\n");
+		     "9223372036854771712\n");
 	assert_int_equal(cgroup_memory_limit(root, 0, &v), -ENODATA);
 	/* the same on a machine with pages of 64 KiB */
 	stored_write(root, "sys/fs/cgroup/memory/jobs/memory.limit_in_bytes",
-	             "9223372036854710272\n");
+		     "9223372036854710272\n");
 	assert_int_equal(cgroup_memory_limit(root, 0, &v), -ENODATA);
 	stored_remove(root, "");
 }
@@ -117,7 +117,7 @@ static void test_malformed(void **state)
 	(void)state;
 	assert_int_equal(cgroup_memory_limit(stored_path("malformed"), 0, &v), -EBADMSG);
 	assert_int_equal(cgroup_oom_kills(stored_path("malformed"), 0, &v, what, sizeof(what)),
-	                 -EBADMSG);
+			 -EBADMSG);
 	assert_int_equal(v, 77);
 }
 
@@ -166,9 +166,9 @@ static void test_cgroup_lines(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		assert_int_equal(mounts_cgroup(rows[i].text, strlen(rows[i].text), &v2, path,
-		                               sizeof(path)),
-		                 rows[i].err);
+		assert_int_equal(
+			mounts_cgroup(rows[i].text, strlen(rows[i].text), &v2, path, sizeof(path)),
+			rows[i].err);
 		if (rows[i].err)
 			continue;
 		assert_int_equal(v2, rows[i].v2);
@@ -213,8 +213,8 @@ static void test_mount_lines(void **state)
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		assert_int_equal(mounts_find(rows[i].text, strlen(rows[i].text), rows[i].v2,
-		                             rows[i].path, dir, sizeof(dir), &top),
-		                 rows[i].err);
+					     rows[i].path, dir, sizeof(dir), &top),
+				 rows[i].err);
 		if (rows[i].err)
 			continue;
 		assert_string_equal(dir, rows[i].dir);
@@ -237,8 +237,8 @@ static void test_kmsg_modern(void **state)
 	(void)state;
 	assert_int_equal(kmsg("modern", 4242, 0, text, sizeof(text)), 0);
 	assert_string_equal(text, "Memory cgroup out of memory: Killed process 4242 (python) "
-	                          "total-vm:9000000kB, anon-rss:8000000kB, file-rss:1000kB, "
-	                          "shmem-rss:0kB, UID:1000 pgtables:16000kB oom_score_adj:0");
+				  "total-vm:9000000kB, anon-rss:8000000kB, file-rss:1000kB, "
+				  "shmem-rss:0kB, UID:1000 pgtables:16000kB oom_score_adj:0");
 	assert_int_equal(kmsg("modern", 4242, 50000200, text, sizeof(text)), 0);
 	assert_int_equal(kmsg("modern", 777, 0, cut, sizeof(cut)), 0);
 	assert_string_equal(cut, "Out of memory: Kill");
@@ -262,7 +262,7 @@ static void test_kmsg_old(void **state)
 	assert_int_equal(kmsg("old", 56, 0, text, sizeof(text)), 0);
 	assert_int_equal(kmsg("old", 57, 0, text, sizeof(text)), 0);
 	assert_string_equal(text, "Killed process 57, UID 1000, (worker) total-vm:100kB, "
-	                          "anon-rss:10kB, file-rss:0kB");
+				  "anon-rss:10kB, file-rss:0kB");
 	assert_int_equal(kmsg("missing", 57, 0, text, sizeof(text)), -ENOENT);
 }
 

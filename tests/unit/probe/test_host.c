@@ -74,14 +74,14 @@ static void test_cpu(void **state)
 	/* user +400 (300 of it guest), system +100, idle +400, steal +100: 1000
 	 * in all, 400 idle. Were guest added, it would be 1 - 400/1300. */
 	stored_write(root, "proc/stat",
-	             "cpu  1400 200 400 8400 400 50 50 100 900 100\ncpu0 1 1 1 1\nintr 5\n");
+		     "cpu  1400 200 400 8400 400 50 50 100 900 100\ncpu0 1 1 1 1\nintr 5\n");
 	assert_int_equal(probe_host_read(&p, &v), 0);
 	assert_true(fabs(value(PROBE_HOST_CPU_BUSY) - 0.6) < 1e-12);
 	assert_true(value(PROBE_HOST_CPU_COUNT) == 1);
 
 	/* iowait -100 counts as 0; user +150, idle +30, iowait 0, irq +20: 170/200 */
 	stored_write(root, "proc/stat",
-	             "cpu  1550 200 400 8430 300 70 50 100 900 100\ncpu0 1 1 1 1\nintr 5\n");
+		     "cpu  1550 200 400 8430 300 70 50 100 900 100\ncpu0 1 1 1 1\nintr 5\n");
 	assert_int_equal(probe_host_read(&p, &v), 0);
 	assert_true(fabs(value(PROBE_HOST_CPU_BUSY) - 0.85) < 1e-12);
 
@@ -117,7 +117,7 @@ static void test_many_cpus(void **state)
 	len = (size_t)sprintf(text, "cpu  1 2 3 4 5 6 7 8 9 10\n");
 	for (i = 0; i < 1024; i++)
 		len += (size_t)sprintf(text + len,
-		                       "cpu%zu 1234567 0 7654321 1234567890 0 0 0 0 0 0\n", i);
+				       "cpu%zu 1234567 0 7654321 1234567890 0 0 0 0 0 0\n", i);
 	sprintf(text + len, "intr 1 2 3\n");
 	stored_copy("v2", root);
 	stored_write(root, "proc/stat", text);
@@ -150,7 +150,7 @@ static void test_nothing(void **state)
 	(void)state;
 	for (tree = 0; tree < 2; tree++) {
 		assert_int_equal(probe_host_init(&p, stored_path(tree ? "missing" : "malformed")),
-		                 0);
+				 0);
 		assert_int_equal(probe_host_read(&p, &v), -ENODATA);
 		assert_int_equal(v.valid, 0);
 		for (i = 0; i < PROBE_HOST_METRICS; i++)
@@ -173,7 +173,7 @@ static void test_real(void **state)
 	assert_true(value(PROBE_HOST_CPU_COUNT) == sysconf(_SC_NPROCESSORS_ONLN));
 	assert_true(value(PROBE_HOST_MEMORY_TOTAL) > 0);
 	assert_true(value(PROBE_HOST_MEMORY_USED) + value(PROBE_HOST_MEMORY_AVAILABLE) ==
-	            value(PROBE_HOST_MEMORY_TOTAL));
+		    value(PROBE_HOST_MEMORY_TOTAL));
 	assert_true(value(PROBE_HOST_LOAD_1M) >= 0);
 	for (tries = 0; tries < 500; tries++) { /* until a tick was counted */
 		usleep(10000);
@@ -193,7 +193,7 @@ static void check_page(const char *page, const struct probe_metric *m, size_t n)
 	for (i = 0; i < n; i++) {
 		assert_int_equal(m[i].kind, SINK_GAUGE);
 		snprintf(row, sizeof(row), "\n| `%s` | %s | gauge | %s | %s |\n", m[i].name,
-		         m[i].unit, m[i].help, m[i].source);
+			 m[i].unit, m[i].help, m[i].source);
 		if (!strstr(page, row))
 			fail_msg("docs/metrics.md lacks this row:%s", row);
 	}
@@ -214,9 +214,9 @@ static void test_page(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_v2),   cmocka_unit_test(test_cpu),
+		cmocka_unit_test(test_v2),        cmocka_unit_test(test_cpu),
 		cmocka_unit_test(test_many_cpus), cmocka_unit_test(test_old),
-		cmocka_unit_test(test_nothing), cmocka_unit_test(test_real),
+		cmocka_unit_test(test_nothing),   cmocka_unit_test(test_real),
 		cmocka_unit_test(test_page),
 	};
 

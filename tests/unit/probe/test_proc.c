@@ -44,8 +44,8 @@ static void test_stat_fields(void **state)
 static void test_stat_names(void **state)
 {
 	static const char *const names[] = {
-		"", " ", ")", "(", "a b", ") R 1 2 3", "x) S 1", "((()))", "a\nb",
-		"kworker/u4:2-events_unbound",
+		"",          " ",      ")",      "(",    "a b",
+		") R 1 2 3", "x) S 1", "((()))", "a\nb", "kworker/u4:2-events_unbound",
 	};
 	struct proc_stat s;
 	char text[256];
@@ -95,8 +95,8 @@ static void test_stat_negative(void **state)
 	struct proc_stat s;
 
 	(void)state;
-	assert_int_equal(
-	        parse_stat("1 (init) S 0 1 1 0 -1 0 0 0 0 0 5 6 -7 -8 20 0 1 0 3 0", &s), 0);
+	assert_int_equal(parse_stat("1 (init) S 0 1 1 0 -1 0 0 0 0 0 5 6 -7 -8 20 0 1 0 3 0", &s),
+			 0);
 	assert_int_equal(s.own, 11);
 	assert_int_equal(s.children, 0);
 }
@@ -200,10 +200,14 @@ static void test_loadavg(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stat_fields),   cmocka_unit_test(test_stat_names),
-		cmocka_unit_test(test_stat_malformed), cmocka_unit_test(test_stat_negative),
-		cmocka_unit_test(test_stat_cut),      cmocka_unit_test(test_statm),
-		cmocka_unit_test(test_cpu),           cmocka_unit_test(test_meminfo),
+		cmocka_unit_test(test_stat_fields),
+		cmocka_unit_test(test_stat_names),
+		cmocka_unit_test(test_stat_malformed),
+		cmocka_unit_test(test_stat_negative),
+		cmocka_unit_test(test_stat_cut),
+		cmocka_unit_test(test_statm),
+		cmocka_unit_test(test_cpu),
+		cmocka_unit_test(test_meminfo),
 		cmocka_unit_test(test_loadavg),
 	};
 

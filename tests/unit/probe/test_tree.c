@@ -54,8 +54,8 @@ static void read_tree(void)
 	assert_int_equal(probe_tree_read(&t, &v), 0);
 	assert_true(probe_tree_cpu_total_ns(&t) >= before);
 	if (known(PROBE_TREE_CPU))
-		assert_true(value(PROBE_TREE_CPU) == (double)(t.total_ns - before) /
-		                                             (double)(t.read_ns - at));
+		assert_true(value(PROBE_TREE_CPU) ==
+			    (double)(t.total_ns - before) / (double)(t.read_ns - at));
 }
 
 static double pages(double n)
@@ -193,7 +193,7 @@ static void test_odd_files(void **state)
 	stored_write(root, "proc/1202/task/1202/children", "0 x -1 99999999999999999999 1200 ");
 	stored_write(root, "proc/1205/task/1205/children", "1202 1205 1300 77 ");
 	stored_edit(root, "proc/1205/stat", "8 2 0 0 20 0",
-	            "18446744073709551614 1 18446744073709551614 1 20 0");
+		    "18446744073709551614 1 18446744073709551614 1 20 0");
 	read_tree();
 	assert_false(known(PROBE_TREE_RSS));
 	assert_true(value(PROBE_TREE_PROCESSES) == 4);
@@ -235,8 +235,8 @@ static void test_old(void **state)
 	for (i = 1; i < 5; i++) {
 		snprintf(path, sizeof(path), "proc/%d/stat", chain[i]);
 		snprintf(text, sizeof(text),
-		         "%d (w) S %d 1 1 0 -1 0 0 0 0 0 1 0 0 0 20 0 1 0 9000 0 0\n", chain[i],
-		         chain[i - 1]);
+			 "%d (w) S %d 1 1 0 -1 0 0 0 0 0 1 0 0 0 20 0 1 0 9000 0 0\n", chain[i],
+			 chain[i - 1]);
 		stored_write(root, path, text);
 		snprintf(path, sizeof(path), "proc/%d/statm", chain[i]);
 		stored_write(root, path, "100 20 10 0 0 0 0\n");
@@ -304,7 +304,7 @@ static void test_moved_parent(void **state)
 	(void)state;
 	stored_copy("v2", root);
 	stored_write(root, "proc/1210/stat",
-	             "1210 (new) R 1202 1 1 0 -1 0 0 0 0 0 7 0 0 0 20 0 1 0 900500 0 0\n");
+		     "1210 (new) R 1202 1 1 0 -1 0 0 0 0 0 7 0 0 0 20 0 1 0 900500 0 0\n");
 	stored_write(root, "proc/1202/task/1202/children", "1210 ");
 	assert_int_equal(probe_tree_init(&t, root, 1200, 0), 0);
 	read_tree();
@@ -335,8 +335,8 @@ static void test_limit(void **state)
 		len += (size_t)sprintf(children + len, "%d ", 20000 + i);
 		snprintf(path, sizeof(path), "proc/%d/stat", 20000 + i);
 		snprintf(text, sizeof(text),
-		         "%d (w) S 1202 1 1 0 -1 0 0 0 0 0 1 0 0 0 20 0 1 0 900500 0 0\n",
-		         20000 + i);
+			 "%d (w) S 1202 1 1 0 -1 0 0 0 0 0 1 0 0 0 20 0 1 0 900500 0 0\n",
+			 20000 + i);
 		stored_write(root, path, text);
 	}
 	stored_write(root, "proc/1202/task/1202/children", children);
@@ -462,7 +462,7 @@ static void test_real_unseen(void **state)
 	/* two figures of 10 ms are cut */
 	assert_true(probe_tree_cpu_total_ns(&t) >= before + 100 * MS - 2 * TICK);
 	assert_true(probe_tree_cpu_total_ns(&t) <=
-	            rusage_ns(RUSAGE_SELF) + rusage_ns(RUSAGE_CHILDREN) + 2 * TICK);
+		    rusage_ns(RUSAGE_SELF) + rusage_ns(RUSAGE_CHILDREN) + 2 * TICK);
 	probe_tree_done(&t);
 }
 
@@ -556,13 +556,20 @@ static void test_real_orphan(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_first_reading),     cmocka_unit_test(test_init_errors),
-		cmocka_unit_test(test_ends),              cmocka_unit_test(test_pid_reused),
-		cmocka_unit_test(test_odd_files),         cmocka_unit_test(test_leader_exited),
-		cmocka_unit_test(test_old),               cmocka_unit_test(test_new_children),
-		cmocka_unit_test(test_moved_parent),      cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_real_children),     cmocka_unit_test(test_real_unseen),
-		cmocka_unit_test(test_real_thread_child), cmocka_unit_test(test_real_orphan),
+		cmocka_unit_test(test_first_reading),
+		cmocka_unit_test(test_init_errors),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_pid_reused),
+		cmocka_unit_test(test_odd_files),
+		cmocka_unit_test(test_leader_exited),
+		cmocka_unit_test(test_old),
+		cmocka_unit_test(test_new_children),
+		cmocka_unit_test(test_moved_parent),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_real_children),
+		cmocka_unit_test(test_real_unseen),
+		cmocka_unit_test(test_real_thread_child),
+		cmocka_unit_test(test_real_orphan),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ __attribute__((noreturn)) void rig_failed(const char *file, int line, const char
 
 struct rig {
 	char dir[64]; /* $LAPSE_RENDEZVOUS */
-	int rings; /* descriptor of rings/ in it */
+	int rings;    /* descriptor of rings/ in it */
 };
 
 /* Make the folder (0700, with rings/ and runs/), on tmpfs if there is one, and an

@@ -71,7 +71,7 @@ static void same_child(void *arg)
 	CHECK(lapse_gauge("x", "s", NULL, ab).id == 5);
 	CHECK(lapse_gauge("x", "s", NULL, ba).id == 5);
 	CHECK(lapse_gauge("x", "s", NULL, twice).id == 5); /* of two equal keys the first */
-	CHECK(lapse_gauge("x", "s", NULL, half).id == 6); /* a key without a value */
+	CHECK(lapse_gauge("x", "s", NULL, half).id == 6);  /* a key without a value */
 	CHECK(lapse_gauge("y", "s", NULL, ab).id == 7);
 	CHECK(lapse_name("x").id == 4);
 	CHECK(lapse_gauge(NULL, "s", NULL, NULL).id == 0);

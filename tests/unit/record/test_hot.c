@@ -153,10 +153,10 @@ static void call_now(void)
 }
 
 static void (*const hot[])(void) = {
-        call_set,       call_add,      call_observe,  call_set_at,      call_add_at,
-        call_observe_at, call_log,     call_log_at,   call_span_begin,  call_span_end,
-        call_span_at,   call_step_begin, call_step_end, call_epoch_begin, call_epoch_end,
-        call_event,     call_attr,     call_heartbeat, call_now};
+	call_set,        call_add,        call_observe,   call_set_at,      call_add_at,
+	call_observe_at, call_log,        call_log_at,    call_span_begin,  call_span_end,
+	call_span_at,    call_step_begin, call_step_end,  call_epoch_begin, call_epoch_end,
+	call_event,      call_attr,       call_heartbeat, call_now};
 #define HOT (sizeof(hot) / sizeof(hot[0]))
 
 /* ---- errno ------------------------------------------------------------------------ */
@@ -274,7 +274,7 @@ static void test_errno(void **state)
 	tapes_read(&rig, &t);
 	for (i = 0; i < t.n; i++)
 		reader_keep(&t.a[i].reader, clock_ticks(clock_kind()) + (UINT64_C(1) << 40),
-		            UINT64_C(1) << 40);
+			    UINT64_C(1) << 40);
 	tapes_done(&t);
 	rig_set(&sh->words[1], 1);
 	rig_wait(pid);
@@ -318,13 +318,13 @@ static int forbid_system_calls(void)
 	/* Where ticks are the kernel's clock, reading them may be a call. */
 	unsigned clock = clock_kind() == WIRE_CLOCK_MONOTONIC ? SYS_clock_gettime : SYS_exit_group;
 	struct sock_filter code[] = {
-	        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 4, 0),
-	        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 3, 0),
-	        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigreturn, 2, 0),
-	        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, clock, 1, 0),
-	        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-	        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigreturn, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, clock, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
 
@@ -374,7 +374,7 @@ static void test_quiet(void **state)
 		assert_true(sh->stats.accepted > CALLS / 2);
 		assert_int_equal(sh->stats.dropped, 0);
 		assert_int_equal(tape_records(&t.a[0]) + t.a[0].reader.lane[0].overwritten,
-		                 sh->stats.accepted);
+				 sh->stats.accepted);
 	}
 	tapes_done(&t);
 	rig_done(&rig);
@@ -457,7 +457,7 @@ static void test_bell(void **state)
 	tapes_read(&rig, &t);
 	/* Not before a quarter is waiting, and not much later: an eighth. */
 	assert_in_range(sh->stats.accepted + 2, t.a[0].reader.lanes[0].slots / 4,
-	                t.a[0].reader.lanes[0].slots / 8 * 3 + 2);
+			t.a[0].reader.lanes[0].slots / 8 * 3 + 2);
 	tapes_done(&t);
 	munmap(bell, WIRE_PAGE);
 	close(dir);
@@ -467,10 +467,10 @@ static void test_bell(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_errno),
-	        cmocka_unit_test(test_quiet),
-	        cmocka_unit_test(test_loud),
-	        cmocka_unit_test(test_bell),
+		cmocka_unit_test(test_errno),
+		cmocka_unit_test(test_quiet),
+		cmocka_unit_test(test_loud),
+		cmocka_unit_test(test_bell),
 	};
 
 	sh = rig_share(sizeof(*sh));

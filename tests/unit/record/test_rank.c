@@ -21,29 +21,31 @@ struct row {
 };
 
 static const struct row rows[] = {
-        {{NULL}, -1, -1, -1},
-        {{"RANK", "3", "LOCAL_RANK", "1", "WORLD_SIZE", "8"}, 3, 1, 8},
-        {{"SLURM_PROCID", "4", "SLURM_LOCALID", "0", "SLURM_NTASKS", "16"}, 4, 0, 16},
-        {{"OMPI_COMM_WORLD_RANK", "5", "OMPI_COMM_WORLD_LOCAL_RANK", "2", "OMPI_COMM_WORLD_SIZE",
-          "6"},
-         5, 2, 6},
-        {{"PMI_RANK", "6", "PMI_SIZE", "7"}, 6, -1, 7},
-        {{"RANK", "0"}, 0, -1, -1},
-        /* The first launcher that names a rank, and all of its numbers. */
-        {{"RANK", "1", "SLURM_PROCID", "2", "SLURM_LOCALID", "3", "SLURM_NTASKS", "4"}, 1, -1, -1},
-        {{"WORLD_SIZE", "9", "SLURM_PROCID", "2", "SLURM_NTASKS", "4"}, 2, -1, 4},
-        /* Not numbers. */
-        {{"RANK", ""}, -1, -1, -1},
-        {{"RANK", "x"}, -1, -1, -1},
-        {{"RANK", "3x", "SLURM_PROCID", "2"}, 2, -1, -1},
-        {{"RANK", "-1", "PMI_RANK", "2"}, 2, -1, -1},
-        {{"RANK", " 1"}, -1, -1, -1},
-        {{"RANK", "+1"}, -1, -1, -1},
-        {{"RANK", "1.5"}, -1, -1, -1},
-        {{"RANK", "2147483648"}, -1, -1, -1},
-        {{"RANK", "99999999999999999999999999"}, -1, -1, -1},
-        {{"RANK", "2147483647", "LOCAL_RANK", "0x1", "WORLD_SIZE", "many"}, 2147483647, -1, -1},
-        {{"RANK", "007"}, 7, -1, -1},
+	{{NULL}, -1, -1, -1},
+	{{"RANK", "3", "LOCAL_RANK", "1", "WORLD_SIZE", "8"}, 3, 1, 8},
+	{{"SLURM_PROCID", "4", "SLURM_LOCALID", "0", "SLURM_NTASKS", "16"}, 4, 0, 16},
+	{{"OMPI_COMM_WORLD_RANK", "5", "OMPI_COMM_WORLD_LOCAL_RANK", "2", "OMPI_COMM_WORLD_SIZE",
+	  "6"},
+	 5,
+	 2,
+	 6},
+	{{"PMI_RANK", "6", "PMI_SIZE", "7"}, 6, -1, 7},
+	{{"RANK", "0"}, 0, -1, -1},
+	/* The first launcher that names a rank, and all of its numbers. */
+	{{"RANK", "1", "SLURM_PROCID", "2", "SLURM_LOCALID", "3", "SLURM_NTASKS", "4"}, 1, -1, -1},
+	{{"WORLD_SIZE", "9", "SLURM_PROCID", "2", "SLURM_NTASKS", "4"}, 2, -1, 4},
+	/* Not numbers. */
+	{{"RANK", ""}, -1, -1, -1},
+	{{"RANK", "x"}, -1, -1, -1},
+	{{"RANK", "3x", "SLURM_PROCID", "2"}, 2, -1, -1},
+	{{"RANK", "-1", "PMI_RANK", "2"}, 2, -1, -1},
+	{{"RANK", " 1"}, -1, -1, -1},
+	{{"RANK", "+1"}, -1, -1, -1},
+	{{"RANK", "1.5"}, -1, -1, -1},
+	{{"RANK", "2147483648"}, -1, -1, -1},
+	{{"RANK", "99999999999999999999999999"}, -1, -1, -1},
+	{{"RANK", "2147483647", "LOCAL_RANK", "0x1", "WORLD_SIZE", "many"}, 2147483647, -1, -1},
+	{{"RANK", "007"}, 7, -1, -1},
 };
 
 static void row_child(void *arg)
@@ -88,8 +90,8 @@ static void test_variables(void **state)
 
 static void option_child(void *arg)
 {
-	struct lapse_options o = {.size = sizeof(o), .has_rank = 1, .rank = 0, .local_rank = -1,
-	                          .world_size = 2};
+	struct lapse_options o = {
+		.size = sizeof(o), .has_rank = 1, .rank = 0, .local_rank = -1, .world_size = 2};
 
 	(void)arg;
 	setenv("RANK", "5", 1);
@@ -148,8 +150,8 @@ static void test_late(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_variables),
-	        cmocka_unit_test(test_late),
+		cmocka_unit_test(test_variables),
+		cmocka_unit_test(test_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,12 +81,12 @@ static void assert_time(uint64_t time)
 }
 
 static const uint64_t odd_values[] = {
-	0x7ff8deadbeef1234, /* NaN with a payload */
-	0xfff8000000000001, /* negative NaN */
-	0x8000000000000000, /* -0.0 */
-	0x7ff0000000000000, /* infinity */
+	0x7ff8deadbeef1234,                     /* NaN with a payload */
+	0xfff8000000000001,                     /* negative NaN */
+	0x8000000000000000,                     /* -0.0 */
+	0x7ff0000000000000,                     /* infinity */
 	0xfff0000000000000, 0x0000000000000001, /* smallest denormal */
-	0x7fefffffffffffff, /* largest number */
+	0x7fefffffffffffff,                     /* largest number */
 };
 #define ODD (sizeof(odd_values) / sizeof(odd_values[0]))
 
@@ -263,11 +263,11 @@ static void steps_child(void *arg)
 	CHECK(lapse_open(NULL) == 0);
 	g = lapse_gauge("g", NULL, NULL, NULL);
 	sh->before = ticks();
-	lapse_step_end(1, 1); /* none open: nothing */
+	lapse_step_end(1, 1);              /* none open: nothing */
 	lapse_step_begin(LAPSE_STEP_NEXT); /* the first: 0 */
 	lapse_step_end(32, 4096);
 	lapse_step_end(32, 4096); /* ended already */
-	lapse_set(g, 1); /* 0 stays current */
+	lapse_set(g, 1);          /* 0 stays current */
 	lapse_step_begin(LAPSE_STEP_NEXT);
 	lapse_step_end(-1, NAN);
 	lapse_step_begin(100);
@@ -386,7 +386,7 @@ static char *run_of(size_t n, const char *tail)
 	return s;
 }
 
-#define E_ACUTE "\xc3\xa9" /* 2 bytes */
+#define E_ACUTE "\xc3\xa9"       /* 2 bytes */
 #define EMOJI "\xf0\x9f\x9a\x80" /* 4 bytes */
 
 static void events_child(void *arg)

@@ -35,7 +35,8 @@ static unsigned char drain_buf[WIRE_REC_SLOTS_MAX * WIRE_SLOT * 2];
 
 static void fixture_ctl(struct fixture *f)
 {
-	struct wire_ctl ctl = {.magic = WIRE_MAGIC_CTL, .major = WIRE_MAJOR, .step = WIRE_STEP_NONE};
+	struct wire_ctl ctl = {
+		.magic = WIRE_MAGIC_CTL, .major = WIRE_MAJOR, .step = WIRE_STEP_NONE};
 	int fd = openat(f->dirfd, "x.ctl", O_RDWR | O_CREAT | O_EXCL, 0600);
 
 	assert_true(fd >= 0);
@@ -243,7 +244,8 @@ static void test_random_life(void **state)
 	fixture_attach(&f);
 	while (attempts < 300000) {
 		for (i = rand_r(&seed) % 3000; i > 0; i--)
-			if (put(f.w, rand_r(&seed) % 5 ? 1 : 1 + rand_r(&seed) % 40, attempts++) < 0)
+			if (put(f.w, rand_r(&seed) % 5 ? 1 : 1 + rand_r(&seed) % 40, attempts++) <
+			    0)
 				dropped++;
 		if (rand_r(&seed) % 8 == 0)
 			f.ctl->keep_until = 0;
@@ -265,7 +267,7 @@ static void test_random_life(void **state)
 			reader_done(&f.r);
 			fixture_attach(&f);
 			assert_true(reader_resume(&f.r, 0, f.r.lane[0].pos, f.r.lane[0].rec, i,
-			                          overwritten, 0));
+						  overwritten, 0));
 			break;
 		default:
 			reader_ack(&f.r);
@@ -362,19 +364,19 @@ static void test_hostile_header(void **state)
 		uint64_t value;
 		size_t width;
 	} rows[] = {
-	        {offsetof(struct wire_ring, magic), 1, 8},
-	        {offsetof(struct wire_ring, major), WIRE_MAJOR + 1, 2},
-	        {offsetof(struct wire_ring, file_bytes), 1, 8},
-	        {offsetof(struct wire_ring, lanes), 0, 4},
-	        {offsetof(struct wire_ring, lanes), 0xffffffff, 4},
-	        {offsetof(struct wire_ring, lanes_offset), 8, 8},
-	        {offsetof(struct wire_ring, registry_offset), UINT64_MAX - 100, 8},
-	        {offsetof(struct wire_ring, registry_bytes), UINT64_MAX, 8},
-	        {offsetof(struct wire_ring, clock), 77, 4},
-	        {WIRE_PAGE + offsetof(struct wire_lane, slots), 3000, 8},
-	        {WIRE_PAGE + offsetof(struct wire_lane, slots), 1ull << 62, 8},
-	        {WIRE_PAGE + offsetof(struct wire_lane, slots_offset), 0, 8},
-	        {WIRE_PAGE + offsetof(struct wire_lane, slots_offset), UINT64_MAX - 31, 8},
+		{offsetof(struct wire_ring, magic), 1, 8},
+		{offsetof(struct wire_ring, major), WIRE_MAJOR + 1, 2},
+		{offsetof(struct wire_ring, file_bytes), 1, 8},
+		{offsetof(struct wire_ring, lanes), 0, 4},
+		{offsetof(struct wire_ring, lanes), 0xffffffff, 4},
+		{offsetof(struct wire_ring, lanes_offset), 8, 8},
+		{offsetof(struct wire_ring, registry_offset), UINT64_MAX - 100, 8},
+		{offsetof(struct wire_ring, registry_bytes), UINT64_MAX, 8},
+		{offsetof(struct wire_ring, clock), 77, 4},
+		{WIRE_PAGE + offsetof(struct wire_lane, slots), 3000, 8},
+		{WIRE_PAGE + offsetof(struct wire_lane, slots), 1ull << 62, 8},
+		{WIRE_PAGE + offsetof(struct wire_lane, slots_offset), 0, 8},
+		{WIRE_PAGE + offsetof(struct wire_lane, slots_offset), UINT64_MAX - 31, 8},
 	};
 	struct fixture f;
 	struct reader r;
@@ -436,15 +438,15 @@ static void spoil(struct fixture *f, const struct wire_rec *bad)
 static void test_hostile_records(void **state)
 {
 	const struct wire_rec bad[] = {
-	        {.type = 0, .slots = 1},
-	        {.type = WIRE_SET, .slots = 0},
-	        {.type = WIRE_SET, .slots = 2},
-	        {.type = WIRE_SET, .slots = 60000},
-	        {.type = WIRE_STEP, .slots = 6},
-	        {.type = WIRE_FRAME, .slots = 2, .id = 3},
-	        {.type = WIRE_FRAME, .slots = 2, .id = 0xffffffff},
-	        {.type = WIRE_EVENT, .slots = 1},
-	        {.type = 200, .slots = 1025},
+		{.type = 0, .slots = 1},
+		{.type = WIRE_SET, .slots = 0},
+		{.type = WIRE_SET, .slots = 2},
+		{.type = WIRE_SET, .slots = 60000},
+		{.type = WIRE_STEP, .slots = 6},
+		{.type = WIRE_FRAME, .slots = 2, .id = 3},
+		{.type = WIRE_FRAME, .slots = 2, .id = 0xffffffff},
+		{.type = WIRE_EVENT, .slots = 1},
+		{.type = 200, .slots = 1025},
 	};
 	size_t i;
 
@@ -557,7 +559,8 @@ static void test_too_large(void **state)
 
 	(void)state;
 	fixture_make(&f, RING_BYTES_MIN, 6);
-	assert_int_equal(ring_make_room(f.w, (uint32_t)(f.w->mask + 1) / 4 + 1, 1, &behind), -EMSGSIZE);
+	assert_int_equal(ring_make_room(f.w, (uint32_t)(f.w->mask + 1) / 4 + 1, 1, &behind),
+			 -EMSGSIZE);
 	assert_int_equal(ring_make_room(f.w, WIRE_REC_SLOTS_MAX + 1, 1, &behind), -EMSGSIZE);
 	fixture_attach(&f);
 	fixture_done(&f);
@@ -566,9 +569,12 @@ static void test_too_large(void **state)
 static void test_shapes(void **state)
 {
 	static const struct ring_shape shapes[] = {
-	        {RING_BYTES_MIN, 1, WIRE_PAGE},       {RING_BYTES_MIN, 256, 65536},
-	        {4 << 20, 16, 256 << 10},             {512 << 10, 4, 32 << 10},
-	        {(4 << 20) + 12345, 7, 3 * WIRE_PAGE}, {64 << 20, 256, 1 << 20},
+		{RING_BYTES_MIN, 1, WIRE_PAGE},
+		{RING_BYTES_MIN, 256, 65536},
+		{4 << 20, 16, 256 << 10},
+		{512 << 10, 4, 32 << 10},
+		{(4 << 20) + 12345, 7, 3 * WIRE_PAGE},
+		{64 << 20, 256, 1 << 20},
 	};
 	size_t i;
 	uint32_t k;
@@ -590,21 +596,21 @@ static void test_shapes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_order_and_wrap),
-	        cmocka_unit_test(test_keep_drops_new),
-	        cmocka_unit_test(test_wrap_keeps_end),
-	        cmocka_unit_test(test_random_life),
-	        cmocka_unit_test(test_two_threads_keep),
-	        cmocka_unit_test(test_two_threads_wrap),
-	        cmocka_unit_test(test_hostile_header),
-	        cmocka_unit_test(test_hostile_links),
-	        cmocka_unit_test(test_hostile_records),
-	        cmocka_unit_test(test_unknown_type_is_skipped),
-	        cmocka_unit_test(test_hostile_positions),
-	        cmocka_unit_test(test_hostile_tail_is_not_believed),
-	        cmocka_unit_test(test_truncated_underneath),
-	        cmocka_unit_test(test_too_large),
-	        cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_order_and_wrap),
+		cmocka_unit_test(test_keep_drops_new),
+		cmocka_unit_test(test_wrap_keeps_end),
+		cmocka_unit_test(test_random_life),
+		cmocka_unit_test(test_two_threads_keep),
+		cmocka_unit_test(test_two_threads_wrap),
+		cmocka_unit_test(test_hostile_header),
+		cmocka_unit_test(test_hostile_links),
+		cmocka_unit_test(test_hostile_records),
+		cmocka_unit_test(test_unknown_type_is_skipped),
+		cmocka_unit_test(test_hostile_positions),
+		cmocka_unit_test(test_hostile_tail_is_not_believed),
+		cmocka_unit_test(test_truncated_underneath),
+		cmocka_unit_test(test_too_large),
+		cmocka_unit_test(test_shapes),
 	};
 
 	return cmocka_run_group_tests_name("ring", tests, NULL, NULL);

@@ -45,18 +45,18 @@ static void test_crc(void **state)
 static void test_tail_bytes(void **state)
 {
 	static const unsigned char want[] = {
-		0xc8, 0x01, /* base time 100, zigzag 200 */
-		0x0a, /* base step 5 */
-		0x00, /* no positions */
-		0x01, /* one block */
-		0x03, 0x02, /* series 3, two points */
-		0x15, /* strides, raw values */
-		0x00, 0x14, /* time: base + 0, stride 10 */
-		0x00, 0x02, /* step: base + 0, stride 1 */
-		0x12, 0x00, /* thread 9, stride 0 */
+		0xc8, 0x01,                         /* base time 100, zigzag 200 */
+		0x0a,                               /* base step 5 */
+		0x00,                               /* no positions */
+		0x01,                               /* one block */
+		0x03, 0x02,                         /* series 3, two points */
+		0x15,                               /* strides, raw values */
+		0x00, 0x14,                         /* time: base + 0, stride 10 */
+		0x00, 0x02,                         /* step: base + 0, stride 1 */
+		0x12, 0x00,                         /* thread 9, stride 0 */
 		0,    0,    0, 0, 0, 0, 0xf0, 0x3f, /* 1.0 */
 		0,    0,    0, 0, 0, 0, 0x00, 0xc0, /* -2.0 */
-		0x00, /* no histograms */
+		0x00,                               /* no histograms */
 	};
 	int64_t time[] = {100, 110}, step[] = {5, 6}, thread[] = {9, 9};
 	double value[] = {1, -2};
@@ -397,8 +397,8 @@ static void test_tail_claims(void **state)
 		size_t len;
 		uint32_t count;
 	} bad[] = {
-		{{0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, 7, 0}, /* positions */
-		{{0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, 8, 0}, /* blocks */
+		{{0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, 7, 0},       /* positions */
+		{{0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, 8, 0},    /* blocks */
 		{{0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, 9, 0}, /* histograms */
 		{{0, 0, 0, 1, 1, 0x80, 0x80, 0x80, 0x01, 0x55, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
 		 21,

@@ -155,7 +155,8 @@ static const char version1[] =
 	"INSERT INTO process VALUES(1, 1, x'000102030405060708090a0b0c0d0e0f', 10, 1, 5,"
 	" 'trainer', 'p', 0, 0, 1, 50, 0, 0, 0);"
 	"INSERT INTO series VALUES(1, 1, 1, 'loss', '', 'nat', '', 1, 'record');"
-	"INSERT INTO lane VALUES(x'000102030405060708090a0b0c0d0e0f', 2, 1, 4, 64, 60, 59, 0, 1, 0);"
+	"INSERT INTO lane VALUES(x'000102030405060708090a0b0c0d0e0f', 2, 1, 4, 64, 60, 59, 0, 1, "
+	"0);"
 	"INSERT INTO chunk VALUES(1, 0, 1, 0, 2, 0, 4, 110, 1, 4, 100, 110, 3, 4, 0, 2, 3, 1, 2,"
 	" 0, 1, 1, 2);";
 
@@ -181,25 +182,25 @@ static void test_version_1(void **state)
 	unsigned char chunk[] = {
 		2,    0,    0,    0,    0,    0,    0,    0,
 		23,   0,    0,    0,    2,    0,    0,    0, /* points, 23 bytes, 2 of them */
-		0xc8, 0x01, 0x06, /* base time 100, base step 3 */
-		0x15, /* three strides, raw values */
-		0x00, 0x14, 0x00, 0x02, 0x00, 0x00, /* +10 ns, +1 step, thread 0 */
+		0xc8, 0x01, 0x06,                            /* base time 100, base step 3 */
+		0x15,                                        /* three strides, raw values */
+		0x00, 0x14, 0x00, 0x02, 0x00, 0x00,          /* +10 ns, +1 step, thread 0 */
 		0,    0,    0,    0,    0,    0,    0xf0, 0x3f,
 		0,    0,    0,    0,    0,    0,    0,    0x40, /* 1, 2 */
 	};
 	unsigned char tail[] = {
-		1,    0,    0,    0,    0,    0,    0,    0,    57, 0, 0,  0,  3,  0,
-		0,    0,    0xf0, 0x01, 0x0a, /* base time 120, base step 5 */
-		1, /* one position: ring, lane 2, process 1, ... */
-		0,    1,    2,    3,    4,    5,    6,    7,    8,  9, 10, 11, 12, 13,
-		14,   15,   2,    1,    0x80, 0x01, 0x7f, 0x7e, 0,  1, 0, 1,  1,  3, /* one block:
-										     series 1, 3
-										     points */
+		1,    0,    0,    0,    0,    0,    0,    0,    57, 0, 0,  0,  3,  0,  0,
+		0,    0xf0, 0x01, 0x0a, /* base time 120, base step 5 */
+		1,                      /* one position: ring, lane 2, process 1, ... */
+		0,    1,    2,    3,    4,    5,    6,    7,    8,  9, 10, 11, 12, 13, 14,
+		15,   2,    1,    0x80, 0x01, 0x7f, 0x7e, 0,    1,  0, 1,  1,  3, /* one block:
+										  series 1, 3
+										  points */
 		0x5e, /* time by differences, no step, thread stride 0; one value */
-		3,    0x00, 0x02, 0x04, /* 3 bytes: +0, +1, +2 ns */
-		0x0e, 0x00, /* thread 7 */
+		3,    0x00, 0x02, 0x04,                         /* 3 bytes: +0, +1, +2 ns */
+		0x0e, 0x00,                                     /* thread 7 */
 		0,    0,    0,    0,    0,    0,    0x08, 0x40, /* 3, three times */
-		0, /* no histograms */
+		0,                                              /* no histograms */
 	};
 	static const int64_t times[] = {100, 110, 120, 121, 123}, steps[] = {3, 4};
 	static const double values[] = {1, 2, 3, 3, 3};
@@ -351,9 +352,9 @@ static void test_check_finds(void **state)
 static void test_file_systems(void **state)
 {
 	(void)state;
-	assert_true(fstype_is_wal_safe_magic(0xef53)); /* ext4 */
-	assert_true(fstype_is_wal_safe_magic(0x01021994)); /* tmpfs */
-	assert_false(fstype_is_wal_safe_magic(0x6969)); /* NFS */
+	assert_true(fstype_is_wal_safe_magic(0xef53));      /* ext4 */
+	assert_true(fstype_is_wal_safe_magic(0x01021994));  /* tmpfs */
+	assert_false(fstype_is_wal_safe_magic(0x6969));     /* NFS */
 	assert_false(fstype_is_wal_safe_magic(0xff534d42)); /* CIFS */
 	assert_false(fstype_is_wal_safe_magic(0xfe534d42)); /* SMB2 */
 	assert_false(fstype_is_wal_safe_magic(0x65735546)); /* FUSE */

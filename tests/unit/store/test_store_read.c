@@ -321,8 +321,12 @@ static void push_host(const char *dir, const char *host, int more)
 				      .kind = "k",
 				      .text = "t",
 				      .attrs = "{}"};
-	struct sink_position pos = {
-		.ring = {1}, .process = 1, .stored = 10, .overwritten = 1, .broken = 2, .dropped = 3};
+	struct sink_position pos = {.ring = {1},
+				    .process = 1,
+				    .stored = 10,
+				    .overwritten = 1,
+				    .broken = 2,
+				    .dropped = 3};
 	struct store *s = NULL;
 	struct err e = {0};
 	struct sink *k;

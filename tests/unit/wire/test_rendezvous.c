@@ -176,7 +176,7 @@ static void test_lock(void **state)
 
 	(void)state;
 	assert_int_equal(rendezvous_is_locked(dir, "lock"), 0); /* no such file */
-	assert_int_equal(faccessat(dir, "lock", F_OK, 0), -1); /* and none made */
+	assert_int_equal(faccessat(dir, "lock", F_OK, 0), -1);  /* and none made */
 	fd = rendezvous_lock(dir, "lock");
 	assert_true(fd >= 0);
 	/* A lock of an open file: our own second try fails, too. */

@@ -33,7 +33,7 @@ static void test_known(void **state)
 	assert_id(1795827723 * S, 0, 0, 0, "20261128-010203-aaaa");
 	assert_id(1795827723 * S + S - 1, 0, 0, 0, "20261128-010203-aaaa");
 	assert_id(951782399 * S, 0, 0, 0, "20000228-235959-aaaa");
-	assert_id(951782400 * S, 0, 0, 0, "20000229-000000-aaaa"); /* leap by 400 */
+	assert_id(951782400 * S, 0, 0, 0, "20000229-000000-aaaa");  /* leap by 400 */
 	assert_id(4107542400 * S, 0, 0, 0, "21000301-000000-aaaa"); /* not leap by 100 */
 	assert_id(4107542399 * S, 0, 0, 0, "21000228-235959-aaaa");
 }
