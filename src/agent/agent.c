@@ -222,8 +222,15 @@ static void agent_take_ring(struct agent *a, const char *name)
 		return;
 	}
 	l = agent_find(a, r.ring.run);
-	if (!l)
+	if (!l) {
 		l = agent_add_own(a, &r.ring);
+		if (l)
+			l->by_child = r.ring.forked;
+	} else if (l->by_child && !r.ring.forked) {
+		/* Folders have no order: this is the process that began it. */
+		live_set_child(l, r.ring.pid, r.ring.start_time);
+		l->by_child = false;
+	}
 	reader_done(&r);
 	err = l ? live_attach(l, a->rings, name, why) : -EINVAL;
 	if (err && err != -EAGAIN && err != -EEXIST)

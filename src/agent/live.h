@@ -15,6 +15,7 @@
 
 struct live {
 	struct run_start start;
+	bool by_child; /* without a file: so far only rings of forked children */
 	bool has_file; /* there is a runs/ID.run */
 	bool retired;  /* finished: to be freed */
 	const struct agent_store *store;

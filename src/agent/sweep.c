@@ -53,6 +53,15 @@ static bool sweep_has_ring(int rings, const char *ctl)
 	return found;
 }
 
+/* Is the control page of an evidence file, PID-START-AUX.fault, still there? */
+static bool sweep_has_page(int rings, const char *fault)
+{
+	char ctl[256];
+
+	snprintf(ctl, sizeof(ctl), "%.*s.ctl", (int)(strlen(fault) - strlen(".fault")), fault);
+	return faccessat(rings, ctl, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static bool sweep_is_litter(int rings, const char *name)
 {
 	struct stat st;
@@ -62,6 +71,9 @@ static bool sweep_is_litter(int rings, const char *name)
 		return false;
 	if (name[0] == '.')
 		return sweep_ends_with(name, ".tmp") && sweep_is_dead(name + 1);
+	/* Evidence goes with its run; this is of a process whose ring is gone. */
+	if (sweep_ends_with(name, ".fault"))
+		return sweep_is_dead(name) && !sweep_has_page(rings, name);
 	return sweep_ends_with(name, ".ctl") && sweep_is_dead(name) &&
 	       !rendezvous_is_locked(rings, name) && !sweep_has_ring(rings, name);
 }
