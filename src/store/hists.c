@@ -35,7 +35,8 @@ static int hists_reserve(void **items, size_t *cap, size_t need, size_t size)
 	size_t want = *cap ? *cap : 16;
 	void *m;
 
-	if (need <= *cap)
+	/* Never NULL, also for nothing: pointers are made from it. */
+	if (*cap && need <= *cap)
 		return 0;
 	while (want < need)
 		want *= 2;
