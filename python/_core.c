@@ -16,7 +16,12 @@ int core_step_arg(PyObject *x, int64_t none, int64_t *ret)
 		*ret = none;
 		return 0;
 	}
+	/* Before 3.10 a float would be cut to an int. */
+	x = PyNumber_Index(x);
+	if (!x)
+		return -1;
 	v = PyLong_AsLongLong(x);
+	Py_DECREF(x);
 	if (v == -1 && PyErr_Occurred())
 		return -1;
 	*ret = v;
@@ -38,7 +43,7 @@ int core_dict_get(PyObject *dict, PyObject *key, PyObject **ret)
 }
 
 static int core_keyword(const char *function, PyObject *key, PyObject *value,
-                        const char *const *names, PyObject **out)
+			const char *const *names, PyObject **out)
 {
 	Py_ssize_t k;
 
@@ -47,7 +52,7 @@ static int core_keyword(const char *function, PyObject *key, PyObject *value,
 			continue;
 		if (out[k]) {
 			PyErr_Format(PyExc_TypeError, "%s() got two values for '%s'", function,
-			             names[k]);
+				     names[k]);
 			return -1;
 		}
 		out[k] = value;
@@ -58,22 +63,22 @@ static int core_keyword(const char *function, PyObject *key, PyObject *value,
 }
 
 int core_args(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
-              const char *const *names, Py_ssize_t required, PyObject **out)
+	      const char *const *names, Py_ssize_t required, PyObject **out)
 {
 	Py_ssize_t n = 0, i;
 
 	while (names[n])
 		out[n++] = NULL;
 	if (nargs > n) {
-		PyErr_Format(PyExc_TypeError, "%s() takes at most %zd arguments, not %zd", function, n,
-		             nargs);
+		PyErr_Format(PyExc_TypeError, "%s() takes at most %zd arguments, not %zd", function,
+			     n, nargs);
 		return -1;
 	}
 	for (i = 0; i < nargs; i++)
 		out[i] = args[i];
 	for (i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
 		if (core_keyword(function, PyTuple_GET_ITEM(kwnames, i), args[nargs + i], names,
-		                 out) < 0)
+				 out) < 0)
 			return -1;
 	for (i = 0; i < required; i++)
 		if (!out[i]) {
@@ -108,7 +113,8 @@ static int core_exec(PyObject *module)
 	    core_add_type(module, &core_scope_spec, &s->scope_type) < 0 ||
 	    core_add_type(module, &core_step_spec, &s->step_type) < 0)
 		return -1;
-	if (PyModule_AddFunctions(module, core_log_methods) < 0 ||
+	if (PyModule_AddFunctions(module, core_metric_methods) < 0 ||
+	    PyModule_AddFunctions(module, core_log_methods) < 0 ||
 	    PyModule_AddFunctions(module, core_span_methods) < 0 ||
 	    PyModule_AddFunctions(module, core_process_methods) < 0)
 		return -1;
@@ -155,25 +161,25 @@ static void core_free(void *module)
 }
 
 static PyModuleDef_Slot core_slots[] = {
-        {Py_mod_exec, (void *)core_exec},
+	{Py_mod_exec, (void *)core_exec},
 #if PY_VERSION_HEX >= 0x030c0000
-        {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+	{Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
 #endif
 #if PY_VERSION_HEX >= 0x030d0000
-        {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+	{Py_mod_gil, Py_MOD_GIL_NOT_USED},
 #endif
-        {0, NULL},
+	{0, NULL},
 };
 
 static struct PyModuleDef core_module = {
-        PyModuleDef_HEAD_INIT,
-        .m_name = "lapse._core",
-        .m_doc = "The record library of lapse, as C calls. Use `import lapse`.",
-        .m_size = sizeof(struct core_state),
-        .m_slots = core_slots,
-        .m_traverse = core_traverse,
-        .m_clear = core_clear,
-        .m_free = core_free,
+	PyModuleDef_HEAD_INIT,
+	.m_name = "lapse._core",
+	.m_doc = "The record library of lapse, as C calls. Use `import lapse`.",
+	.m_size = sizeof(struct core_state),
+	.m_slots = core_slots,
+	.m_traverse = core_traverse,
+	.m_clear = core_clear,
+	.m_free = core_free,
 };
 
 PyMODINIT_FUNC PyInit__core(void);

@@ -13,28 +13,29 @@
 
 /* A metric: the handle and what it was made of. */
 struct core_metric {
-	PyObject_HEAD
-	struct lapse_metric handle;
+	PyObject_HEAD struct lapse_metric handle;
 	int kind; /* enum core_kind */
 	PyObject *name;
 };
 
-enum core_kind { CORE_GAUGE, CORE_COUNTER, CORE_HISTOGRAM };
+enum core_kind {
+	CORE_GAUGE,
+	CORE_COUNTER,
+	CORE_HISTOGRAM
+};
 
 /* A span's name; the open spans themselves are in a stack of each thread. */
 struct core_span {
-	PyObject_HEAD
-	struct lapse_name handle;
+	PyObject_HEAD struct lapse_name handle;
 	PyObject *name;
 };
 
 /* A level of nested dicts given to log(): "outer" of "outer/inner". */
 struct core_scope {
-	PyObject_HEAD
-	PyObject *prefix;   /* str, "" at the root */
-	PyObject *metrics;  /* dict: key -> core_metric, or None for a key already
-	                       warned about */
-	PyObject *children; /* dict: key -> core_scope */
+	PyObject_HEAD PyObject *prefix; /* str, "" at the root */
+	PyObject *metrics;              /* dict: key -> core_metric, or None for a key already
+					   warned about */
+	PyObject *children;             /* dict: key -> core_scope */
 };
 
 /* Of one interpreter's module. */
@@ -89,11 +90,15 @@ int core_dict_get(PyObject *dict, PyObject *key, PyObject **ret);
  * names (ended by NULL); absent ones are NULL. The first `required` must be
  * there. 0, or -1 with a TypeError that names the function. */
 int core_args(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
-              const char *const *names, Py_ssize_t required, PyObject **out);
+	      const char *const *names, Py_ssize_t required, PyObject **out);
 
 /* Types and functions of the other files; a table ended by a NULL name each. */
 extern PyType_Spec core_metric_spec, core_span_spec, core_scope_spec, core_step_spec;
-extern PyMethodDef core_log_methods[], core_span_methods[], core_process_methods[];
+extern PyMethodDef core_metric_methods[], core_log_methods[], core_span_methods[],
+	core_process_methods[];
+
+/* metric.c: a metric object of a handle. New reference or NULL with an error. */
+PyObject *core_metric_new(struct core_state *s, int kind, PyObject *name, struct lapse_metric m);
 
 /* log.c: the scope for a prefix. New reference or NULL with an error. */
 struct core_scope *core_scope_new(struct core_state *state, PyObject *prefix);

@@ -9,7 +9,7 @@
 
 /* A str argument as UTF-8; None gives `none`. NULL with an error set, or none. */
 static int process_text(const char *function, const char *what, PyObject *x, const char *none,
-                        const char **ret)
+			const char **ret)
 {
 	if (!x || x == Py_None) {
 		*ret = none;
@@ -17,7 +17,7 @@ static int process_text(const char *function, const char *what, PyObject *x, con
 	}
 	if (!PyUnicode_Check(x)) {
 		PyErr_Format(PyExc_TypeError, "%s(): %s must be a str, not %.80s", function, what,
-		             Py_TYPE(x)->tp_name);
+			     Py_TYPE(x)->tp_name);
 		return -1;
 	}
 	*ret = PyUnicode_AsUTF8(x);
@@ -36,15 +36,27 @@ static int process_int(PyObject *x, long none, long lo, long hi, const char *wha
 	if (v == -1 && PyErr_Occurred())
 		return -1;
 	if (v < lo || v > hi) {
-		PyErr_Format(PyExc_ValueError, "%s must be from %ld to %ld, not %ld", what, lo, hi, v);
+		PyErr_Format(PyExc_ValueError, "%s must be from %ld to %ld, not %ld", what, lo, hi,
+			     v);
 		return -1;
 	}
 	*ret = v;
 	return 0;
 }
 
-enum { OPEN_NAME, OPEN_PROJECT, OPEN_ROLE, OPEN_DIR, OPEN_RING, OPEN_LANES, OPEN_AGENT, OPEN_RANK,
-       OPEN_LOCAL, OPEN_WORLD, OPEN_N };
+enum {
+	OPEN_NAME,
+	OPEN_PROJECT,
+	OPEN_ROLE,
+	OPEN_DIR,
+	OPEN_RING,
+	OPEN_LANES,
+	OPEN_AGENT,
+	OPEN_RANK,
+	OPEN_LOCAL,
+	OPEN_WORLD,
+	OPEN_N
+};
 
 static int process_options(PyObject *const in[OPEN_N], struct lapse_options *o)
 {
@@ -72,24 +84,22 @@ static int process_options(PyObject *const in[OPEN_N], struct lapse_options *o)
 }
 
 static PyObject *core_open(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
-                           PyObject *kwnames)
+			   PyObject *kwnames)
 {
-	static const char *const names[] = {"name",  "project",     "role", "dir",
-	                                    "ring_bytes", "lanes",  "start_agent", "rank",
-	                                    "local_rank", "world_size", NULL};
+	static const char *const names[] = {"name",       "project",    "role",        "dir",
+					    "ring_bytes", "lanes",      "start_agent", "rank",
+					    "local_rank", "world_size", NULL};
 	struct lapse_options o = {.size = sizeof(o)};
 	PyObject *in[OPEN_N];
 	int err;
 
 	(void)module;
-	if (core_args("open", args, nargs, kwnames, names, 0, in) < 0 || process_options(in, &o) < 0)
+	if (core_args("open", args, nargs, kwnames, names, 0, in) < 0 ||
+	    process_options(in, &o) < 0)
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS
-	err = lapse_open(&o);
-	Py_END_ALLOW_THREADS
-	if (err)
-		return PyUnicode_DecodeUTF8(lapse_error(), (Py_ssize_t)strlen(lapse_error()),
-		                            "replace");
+	Py_BEGIN_ALLOW_THREADS err = lapse_open(&o);
+	Py_END_ALLOW_THREADS if (err) return PyUnicode_DecodeUTF8(
+		lapse_error(), (Py_ssize_t)strlen(lapse_error()), "replace");
 	Py_RETURN_NONE;
 }
 
@@ -97,10 +107,8 @@ static PyObject *core_close(PyObject *module, PyObject *noargs)
 {
 	(void)module;
 	(void)noargs;
-	Py_BEGIN_ALLOW_THREADS
-	lapse_close();
-	Py_END_ALLOW_THREADS
-	Py_RETURN_NONE;
+	Py_BEGIN_ALLOW_THREADS lapse_close();
+	Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
 static PyObject *core_is_open(PyObject *module, PyObject *noargs)
@@ -161,16 +169,15 @@ static PyObject *core_stats(PyObject *module, PyObject *noargs)
 	(void)module;
 	(void)noargs;
 	lapse_stats(&s);
-	return Py_BuildValue("{sKsKsKsKsKsK}", "attempts", (unsigned long long)s.attempts, "accepted",
-	                     (unsigned long long)s.accepted, "dropped",
-	                     (unsigned long long)s.dropped, "definitions",
-	                     (unsigned long long)s.definitions, "refused",
-	                     (unsigned long long)s.refused, "ring_bytes",
-	                     (unsigned long long)s.ring_bytes);
+	return Py_BuildValue(
+		"{sKsKsKsKsKsK}", "attempts", (unsigned long long)s.attempts, "accepted",
+		(unsigned long long)s.accepted, "dropped", (unsigned long long)s.dropped,
+		"definitions", (unsigned long long)s.definitions, "refused",
+		(unsigned long long)s.refused, "ring_bytes", (unsigned long long)s.ring_bytes);
 }
 
 static PyObject *core_event(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
-                            PyObject *kwnames)
+			    PyObject *kwnames)
 {
 	static const char *const names[] = {"severity", "kind", "text", "attrs", NULL};
 	const char *kind, *text, *attrs;
@@ -189,7 +196,7 @@ static PyObject *core_event(PyObject *module, PyObject *const *args, Py_ssize_t 
 }
 
 static PyObject *core_attr(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
-                           PyObject *kwnames)
+			   PyObject *kwnames)
 {
 	static const char *const names[] = {"key", "value", NULL};
 	const char *key, *value;
@@ -205,7 +212,7 @@ static PyObject *core_attr(PyObject *module, PyObject *const *args, Py_ssize_t n
 }
 
 static PyObject *core_rank(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
-                           PyObject *kwnames)
+			   PyObject *kwnames)
 {
 	static const char *const names[] = {"rank", "local_rank", "world_size", NULL};
 	long rank, local_rank, world_size;
@@ -222,32 +229,32 @@ static PyObject *core_rank(PyObject *module, PyObject *const *args, Py_ssize_t n
 }
 
 PyMethodDef core_process_methods[] = {
-        {"open", CORE_FAST(core_open),
-         "open(name=None, project=None, role=None, dir=None, ring_bytes=None, lanes=None, "
-         "start_agent=False, rank=None, local_rank=None, world_size=None)\n--\n\nOpen the ring; "
-         "returns None, or why nothing is recorded."},
-        {"close", core_close, METH_NOARGS, "close()\n--\n\nClose the ring."},
-        {"is_open", core_is_open, METH_NOARGS, "is_open()\n--\n\nAre records taken?"},
-        {"run_id", core_run_id, METH_NOARGS, "run_id()\n--\n\nThe run's id, '' before open()."},
-        {"evidence_path", core_evidence_path, METH_NOARGS,
-         "evidence_path()\n--\n\nThe file whose text the agent stores when the process is dead, "
-         "or None."},
-        {"exit_status", core_exit_status, METH_O,
-         "exit_status(status, /)\n--\n\nSay with which status the process is about to exit."},
-        {"now", core_now, METH_NOARGS,
-         "now()\n--\n\nNanoseconds since 1970-01-01 UTC on lapse's own scale; 0 before init()."},
-        {"heartbeat", core_heartbeat, METH_NOARGS,
-         "heartbeat()\n--\n\nSay 'I am alive' in phases that neither step nor record."},
-        {"stats", core_stats, METH_NOARGS,
-         "stats()\n--\n\nWhat became of this process's records, as a dict."},
-        {"event", CORE_FAST(core_event), 
-         "event(severity, kind, text=None, attrs=None)\n--\n\nRecord something that happened; "
-         "severity 0 debug, 1 info, 2 warning, 3 error; attrs is a JSON object as text."},
-        {"attr", CORE_FAST(core_attr),
-         "attr(key, value)\n--\n\nSay something about this process that is text; the last value "
-         "of a key wins."},
-        {"rank", CORE_FAST(core_rank),
-         "rank(rank, local_rank=None, world_size=None)\n--\n\nWhich rank this process is; may "
-         "come late."},
-        {NULL, NULL, 0, NULL},
+	{"open", CORE_FAST(core_open),
+	 "open(name=None, project=None, role=None, dir=None, ring_bytes=None, lanes=None, "
+	 "start_agent=False, rank=None, local_rank=None, world_size=None)\n--\n\nOpen the ring; "
+	 "returns None, or why nothing is recorded."},
+	{"close", core_close, METH_NOARGS, "close()\n--\n\nClose the ring."},
+	{"is_open", core_is_open, METH_NOARGS, "is_open()\n--\n\nAre records taken?"},
+	{"run_id", core_run_id, METH_NOARGS, "run_id()\n--\n\nThe run's id, '' before open()."},
+	{"evidence_path", core_evidence_path, METH_NOARGS,
+	 "evidence_path()\n--\n\nThe file whose text the agent stores when the process is dead, "
+	 "or None."},
+	{"exit_status", core_exit_status, METH_O,
+	 "exit_status(status, /)\n--\n\nSay with which status the process is about to exit."},
+	{"now", core_now, METH_NOARGS,
+	 "now()\n--\n\nNanoseconds since 1970-01-01 UTC on lapse's own scale; 0 before init()."},
+	{"heartbeat", core_heartbeat, METH_NOARGS,
+	 "heartbeat()\n--\n\nSay 'I am alive' in phases that neither step nor record."},
+	{"stats", core_stats, METH_NOARGS,
+	 "stats()\n--\n\nWhat became of this process's records, as a dict."},
+	{"event", CORE_FAST(core_event),
+	 "event(severity, kind, text=None, attrs=None)\n--\n\nRecord something that happened; "
+	 "severity 0 debug, 1 info, 2 warning, 3 error; attrs is a JSON object as text."},
+	{"attr", CORE_FAST(core_attr),
+	 "attr(key, value)\n--\n\nSay something about this process that is text; the last value "
+	 "of a key wins."},
+	{"rank", CORE_FAST(core_rank),
+	 "rank(rank, local_rank=None, world_size=None)\n--\n\nWhich rank this process is; may "
+	 "come late."},
+	{NULL, NULL, 0, NULL},
 };

@@ -165,38 +165,38 @@ static PyObject *span_call(PyObject *self, PyObject *args, PyObject *kwargs)
 }
 
 static PyMethodDef span_methods[] = {
-        {"__enter__", span_enter, METH_NOARGS,
-         "__enter__($self, /)\n--\n\nBegin the span in this thread."},
-        {"__exit__", (PyCFunction)(void (*)(void))span_exit, METH_FASTCALL,
-         "__exit__($self, /, *exception)\n--\n\nEnd it; exceptions go on."},
-        {"begin", span_begin, METH_NOARGS,
-         "begin($self, /)\n--\n\nBegin a span that need not nest; returns what end() takes."},
-        {"end", span_end, METH_O,
-         "end($self, token, /)\n--\n\nEnd the span that begin() began, in any thread."},
-        {NULL, NULL, 0, NULL},
+	{"__enter__", span_enter, METH_NOARGS,
+	 "__enter__($self, /)\n--\n\nBegin the span in this thread."},
+	{"__exit__", (PyCFunction)(void (*)(void))span_exit, METH_FASTCALL,
+	 "__exit__($self, /, *exception)\n--\n\nEnd it; exceptions go on."},
+	{"begin", span_begin, METH_NOARGS,
+	 "begin($self, /)\n--\n\nBegin a span that need not nest; returns what end() takes."},
+	{"end", span_end, METH_O,
+	 "end($self, token, /)\n--\n\nEnd the span that begin() began, in any thread."},
+	{NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef span_getset[] = {
-        {"name", span_get_name, NULL, "its name", NULL},
-        {NULL, NULL, NULL, NULL, NULL},
+	{"name", span_get_name, NULL, "its name", NULL},
+	{NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot span_slots[] = {
-        {Py_tp_doc, "A span, made by lapse.span(): a context manager and a decorator."},
-        {Py_tp_dealloc, (void *)span_dealloc},
-        {Py_tp_traverse, (void *)span_traverse},
-        {Py_tp_repr, (void *)span_repr},
-        {Py_tp_call, (void *)span_call},
-        {Py_tp_methods, span_methods},
-        {Py_tp_getset, span_getset},
-        {0, NULL},
+	{Py_tp_doc, "A span, made by lapse.span(): a context manager and a decorator."},
+	{Py_tp_dealloc, (void *)span_dealloc},
+	{Py_tp_traverse, (void *)span_traverse},
+	{Py_tp_repr, (void *)span_repr},
+	{Py_tp_call, (void *)span_call},
+	{Py_tp_methods, span_methods},
+	{Py_tp_getset, span_getset},
+	{0, NULL},
 };
 
 PyType_Spec core_span_spec = {
-        .name = "lapse._core.Span",
-        .basicsize = sizeof(struct core_span),
-        .flags = CORE_TYPE_FLAGS,
-        .slots = span_slots,
+	.name = "lapse._core.Span",
+	.basicsize = sizeof(struct core_span),
+	.flags = CORE_TYPE_FLAGS,
+	.slots = span_slots,
 };
 
 static PyObject *span_make(struct core_state *state, PyObject *name)
@@ -230,7 +230,7 @@ static PyObject *core_span(PyObject *module, PyObject *name)
 
 	if (!PyUnicode_Check(name)) {
 		PyErr_Format(PyExc_TypeError, "span(): the name must be a str, not %.80s",
-		             Py_TYPE(name)->tp_name);
+			     Py_TYPE(name)->tp_name);
 		return NULL;
 	}
 	found = core_dict_get(state->spans, name, &span);
@@ -242,8 +242,7 @@ static PyObject *core_span(PyObject *module, PyObject *name)
 /* ---- Step ------------------------------------------------------------------------ */
 
 struct core_step {
-	PyObject_HEAD
-	int64_t step;
+	PyObject_HEAD int64_t step;
 	double samples, tokens;
 };
 
@@ -274,24 +273,24 @@ static PyObject *step_exit(PyObject *self, PyObject *const *args, Py_ssize_t nar
 }
 
 static PyMethodDef step_methods[] = {
-        {"__enter__", step_enter, METH_NOARGS, "__enter__($self, /)\n--\n\nBegin the step."},
-        {"__exit__", (PyCFunction)(void (*)(void))step_exit, METH_FASTCALL,
-         "__exit__($self, /, *exception)\n--\n\nEnd it, unless an exception passes through."},
-        {NULL, NULL, 0, NULL},
+	{"__enter__", step_enter, METH_NOARGS, "__enter__($self, /)\n--\n\nBegin the step."},
+	{"__exit__", (PyCFunction)(void (*)(void))step_exit, METH_FASTCALL,
+	 "__exit__($self, /, *exception)\n--\n\nEnd it, unless an exception passes through."},
+	{NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot step_slots[] = {
-        {Py_tp_doc, "A step, made by lapse.step(): a context manager, entered once."},
-        {Py_tp_dealloc, (void *)step_dealloc},
-        {Py_tp_methods, step_methods},
-        {0, NULL},
+	{Py_tp_doc, "A step, made by lapse.step(): a context manager, entered once."},
+	{Py_tp_dealloc, (void *)step_dealloc},
+	{Py_tp_methods, step_methods},
+	{0, NULL},
 };
 
 PyType_Spec core_step_spec = {
-        .name = "lapse._core.Step",
-        .basicsize = sizeof(struct core_step),
-        .flags = CORE_TYPE_FLAGS & ~Py_TPFLAGS_HAVE_GC,
-        .slots = step_slots,
+	.name = "lapse._core.Step",
+	.basicsize = sizeof(struct core_step),
+	.flags = CORE_TYPE_FLAGS & ~Py_TPFLAGS_HAVE_GC,
+	.slots = step_slots,
 };
 
 /* samples or tokens: None is not known. */
@@ -302,7 +301,7 @@ static int step_count(PyObject *x, double *ret)
 }
 
 static PyObject *core_step(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
-                           PyObject *kwnames)
+			   PyObject *kwnames)
 {
 	static const char *const names[] = {"step", "samples", "tokens", NULL};
 	struct core_step *self;
@@ -324,7 +323,7 @@ static PyObject *core_step(PyObject *module, PyObject *const *args, Py_ssize_t n
 }
 
 static PyObject *core_step_begin(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
-                                 PyObject *kwnames)
+				 PyObject *kwnames)
 {
 	static const char *const names[] = {"step", NULL};
 	PyObject *in[1];
@@ -339,7 +338,7 @@ static PyObject *core_step_begin(PyObject *module, PyObject *const *args, Py_ssi
 }
 
 static PyObject *core_step_end(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
-                               PyObject *kwnames)
+			       PyObject *kwnames)
 {
 	static const char *const names[] = {"samples", "tokens", NULL};
 	double samples, tokens;
@@ -373,18 +372,20 @@ static PyObject *core_epoch_end(PyObject *module, PyObject *noargs)
 }
 
 PyMethodDef core_span_methods[] = {
-        {"span", core_span, METH_O,
-         "span(name, /)\n--\n\nThe span of that name: `with lapse.span('forward'):`, or a decorator. "
-         "A pair of enter and exit costs about 100 ns."},
-        {"step", CORE_FAST(core_step),
-         "step(step=None, samples=None, tokens=None)\n--\n\nA step as a context manager: step "
-         "None is the last one plus 1; samples and tokens are what it processes, None: not "
-         "known. If the block raises, the step does not count as done."},
-        {"step_begin", CORE_FAST(core_step_begin),
-         "step_begin(step=None)\n--\n\nBegin a step; None: the last one plus 1."},
-        {"step_end", CORE_FAST(core_step_end),
-         "step_end(samples=None, tokens=None)\n--\n\nEnd the step."},
-        {"epoch_begin", core_epoch_begin, METH_O, "epoch_begin(epoch, /)\n--\n\nBegin an epoch, 0-based; one that is open ends."},
-        {"epoch_end", core_epoch_end, METH_NOARGS, "epoch_end()\n--\n\nEnd the epoch."},
-        {NULL, NULL, 0, NULL},
+	{"span", core_span, METH_O,
+	 "span(name, /)\n--\n\nThe span of that name: `with lapse.span('forward'):`, or a "
+	 "decorator. "
+	 "A pair of enter and exit costs about 100 ns."},
+	{"step", CORE_FAST(core_step),
+	 "step(step=None, samples=None, tokens=None)\n--\n\nA step as a context manager: step "
+	 "None is the last one plus 1; samples and tokens are what it processes, None: not "
+	 "known. If the block raises, the step does not count as done."},
+	{"step_begin", CORE_FAST(core_step_begin),
+	 "step_begin(step=None)\n--\n\nBegin a step; None: the last one plus 1."},
+	{"step_end", CORE_FAST(core_step_end),
+	 "step_end(samples=None, tokens=None)\n--\n\nEnd the step."},
+	{"epoch_begin", core_epoch_begin, METH_O,
+	 "epoch_begin(epoch, /)\n--\n\nBegin an epoch, 0-based; one that is open ends."},
+	{"epoch_end", core_epoch_end, METH_NOARGS, "epoch_end()\n--\n\nEnd the epoch."},
+	{NULL, NULL, 0, NULL},
 };

@@ -66,17 +66,17 @@ static PyObject *calls_span(PyObject *module, PyObject *n)
 }
 
 static PyMethodDef calls_methods[] = {
-        {"empty", calls_empty, METH_O, NULL},
-        {"open", calls_open, METH_NOARGS, NULL},
-        {"set_loop", calls_set, METH_O, NULL},
-        {"span_loop", calls_span, METH_O, NULL},
-        {NULL, NULL, 0, NULL},
+	{"empty", calls_empty, METH_O, NULL},
+	{"open", calls_open, METH_NOARGS, NULL},
+	{"set_loop", calls_set, METH_O, NULL},
+	{"span_loop", calls_span, METH_O, NULL},
+	{NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef calls_module = {
-        PyModuleDef_HEAD_INIT,
-        .m_name = "bench_calls",
-        .m_methods = calls_methods,
+	PyModuleDef_HEAD_INIT,
+	.m_name = "bench_calls",
+	.m_methods = calls_methods,
 };
 
 PyMODINIT_FUNC PyInit_bench_calls(void);

@@ -120,9 +120,9 @@ def calls(lapse, bench_calls):
             "bare": bare,
             "empty": lambda n: loop(bench_calls.empty, 1.5, n),
             "set": lambda n: loop(metric.set, 1.5, n),
-            "c set": lambda n: bench_calls.set_loop(n),
+            "c set": bench_calls.set_loop,
             "span": lambda n: spans(span, n),
-            "c span": lambda n: bench_calls.span_loop(n),
+            "c span": bench_calls.span_loop,
         },
         20000,
     )
@@ -235,6 +235,7 @@ def main():
         os.environ.update(LAPSE_RENDEZVOUS=shared, LAPSE_DIR=os.path.join(folder, "runs"))
         compile_calls(folder)
         import bench_calls
+
         import lapse
 
         run = lapse.init(capture=False, settings={"ring_kib": 65536})

@@ -65,6 +65,16 @@ static bool page_is(const struct rec_page *page, const struct stat *st)
 	return st->st_dev == page->dev && st->st_ino == page->ino;
 }
 
+/* A new run in the same process begins without a step or epoch. */
+static void page_begin(struct wire_ctl *ctl)
+{
+	__atomic_store_n(&ctl->step, WIRE_STEP_NONE, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->step_start, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->epoch, -1, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->epoch_start, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->has_exit, 0, __ATOMIC_RELAXED);
+}
+
 /* The page of an earlier lapse_open(), if it has its name still. Not opened
  * again: closing any descriptor of it would drop the process's lock. */
 static bool page_again(int rings, const char *name)
@@ -77,6 +87,7 @@ static bool page_again(int rings, const char *name)
 	    fstat(rec.page.fd, &st) < 0 || !page_is(&rec.page, &st))
 		return false;
 	fcntl(rec.page.fd, F_SETLK, &lock);
+	page_begin(rec.page.ctl);
 	return true;
 }
 

@@ -197,7 +197,8 @@ SUBINTERPRETERS = """
         for _ in range(3):
             if sys.version_info >= (3, 13):
                 one = interpreters.create("isolated" if isolated else "legacy")
-                assert interpreters.run_string(one, code) is None
+                failed = interpreters.run_string(one, code)
+                assert failed is None, failed.formatted
             else:
                 one = interpreters.create(isolated=isolated)
                 failed = interpreters.run_string(one, code)
@@ -220,9 +221,12 @@ def test_threads_record_at_once(place):
     run = place.script("""
         import lapse, threading
         lapse.init()
+        together = threading.Barrier(8)     # each with a lane of its own
         def work(k):
+            together.wait()
             for i in range(1000):
                 lapse.log({f"t{k}": i, "shared": {"x": k}})
+            together.wait()
         threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
         for t in threads: t.start()
         for t in threads: t.join()

@@ -144,14 +144,16 @@ def module(name, **members):
 def load():
     module("torch", __version__="2.5.1+cu124")
     module("torch.version", cuda="12.4")
-    module("torch.backends.cudnn", version=lambda: 90100)
+    module("torch.backends.cudnn", version=lambda: print("CUDA is initialised now"))
+    module("torch._C._cudnn", getRuntimeVersion=lambda: (9, 1, 0))
     module("torch.cuda.nccl", version=lambda: (2, 21, 5))
 """
 
 
 @pytest.mark.parametrize("when", ["load()\nlapse.init()", "lapse.init()\nload()"])
 def test_torch_if_it_is_loaded(place, when):
-    place.run(UNHURRIED + TORCH + when)
+    done = place.run(UNHURRIED + TORCH + when)
+    assert done.stdout == ""
     found = attrs(place)
     assert found["env/torch"] == "2.5.1+cu124"
     assert found["env/cuda"] == "12.4"

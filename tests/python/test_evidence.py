@@ -50,10 +50,8 @@ def test_uncaught_exception(place, launcher):
     done = with_and_without(
         place,
         """
-class Broken(Exception):
-    pass
 def inner():
-    raise Broken("no more data")
+    raise LookupError("no more data")
 def outer():
     inner()
 outer()
@@ -64,12 +62,12 @@ outer()
     assert outcome(done) == ("exited", 1, None)
     event = one(done, "exception")
     assert event["severity"] == "error"
-    assert event["text"] == "Broken: no more data"
+    assert event["text"] == "LookupError: no more data"
     attrs = event["attrs"]
-    assert attrs["type"] == "Broken"
+    assert attrs["type"] == "LookupError"
     assert attrs["message"] == "no more data"
     assert attrs["thread"] == "MainThread"
-    assert attrs["where"] == where(place, "raise Broken", "inner")
+    assert attrs["where"] == where(place, "raise LookupError", "inner")
     assert attrs["traceback"] == done.stderr
     assert not done.events("crash")
 
@@ -309,7 +307,8 @@ for run_child in (quiet_child, recording_child):
         run_child()
     _, status = os.waitpid(pid, 0)
     assert os.WTERMSIG(status) == 11
-"""
+""",
+        launcher=True,
     )
     fatal = {"quiet": None, "recording": None}
     for event in done.events("fatal"):

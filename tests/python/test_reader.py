@@ -18,6 +18,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+
 from lapse import _reader, _store
 from lapse._reader import open_run
 
