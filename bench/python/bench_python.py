@@ -127,11 +127,11 @@ def calls(lapse, bench_calls):
         20000,
     )
     empty = t["empty"] - t["bare"]
-    figure("python_metric_set", t["set"] - t["bare"], "ns", "empty call + 1.2 lapse_set()",
+    figure("python/metric-set", t["set"] - t["bare"], "ns", "empty call + 1.2 lapse_set()",
            empty + 1.2 * t["c set"], ("ratio", "<=", 1))  # fmt: skip
-    figure("python_span_pair", t["span"] - t["bare"], "ns", "4 empty calls", 4 * empty,
+    figure("python/span-pair", t["span"] - t["bare"], "ns", "4 empty calls", 4 * empty,
            ("ratio", "<=", 1))  # fmt: skip
-    figure("python_span_pair_over_c", t["span"] - t["bare"], "ns", "the pair in C", t["c span"])
+    figure("python/span-pair-over-c", t["span"] - t["bare"], "ns", "the pair in C", t["c span"])
 
 
 def scalars(lapse, folder):
@@ -162,10 +162,10 @@ def scalars(lapse, folder):
         5000,
     )
     ours = t["lapse"] - t["bare"]
-    figure("python_log_5", ours, "ns", "5 prometheus_client gauges", t["prometheus"] - t["bare"],
+    figure("python/log-5", ours, "ns", "5 prometheus_client gauges", t["prometheus"] - t["bare"],
            ("ratio", "<=", 1))  # fmt: skip
     slow = in_turn({"tensorboard": lambda n: loop(tensorboard, values, n)}, 200)["tensorboard"]
-    figure("python_log_5", ours, "ns", "5 add_scalar() of tensorboardX", slow,
+    figure("python/log-5", ours, "ns", "5 add_scalar() of tensorboardX", slow,
            ("ratio", "<=", 1 / 200))  # fmt: skip
     writer.close()
 
@@ -215,7 +215,7 @@ def whole_loop(lapse):
         for step, times in seen.items():
             times.append(timed(step))
     with_, without = (statistics.median(seen[step]) for step in (recorded, plain))
-    figure("python_loop_slowdown", (with_ / without - 1) * 100, "%",
+    figure("python/loop-slowdown", (with_ / without - 1) * 100, "%",
            goal=("value", "<=", 0.3))  # fmt: skip
 
 
@@ -225,7 +225,7 @@ def import_time():
         return statistics.median(times) * 1e3
 
     path = f"import sys; sys.path.append({sysconfig.get_paths()['platlib']!r})\n"
-    figure("python_import", start(path + "import lapse") - start(path), "ms")
+    figure("python/import", start(path + "import lapse") - start(path), "ms")
 
 
 def main():
