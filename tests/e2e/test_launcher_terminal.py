@@ -119,8 +119,11 @@ def stop_and_go(launcher, command, word):
         at = terminal.expect("ready> ")
         terminal.send(command + "\n")
         at = terminal.expect(b"\nready ", since=at)
-        end = terminal.expect(b"\r", since=at)
-        pid = int(terminal.data[at:end])
+        pid, end = None, at
+        while not pid:  # bash may redraw its long line with carriage returns
+            end = terminal.expect(b"\r", since=end)
+            pid = re.search(rb"(\d+)\r", terminal.data[at:end])
+        pid = int(pid[1])
         terminal.send(b"\x1a")
         at = terminal.expect("Stopped", since=at)
         at = terminal.expect("ready> ", since=at)
