@@ -11,6 +11,7 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "wire/run.h"
 #include "wire/sink.h"
@@ -166,6 +167,127 @@ int store_reader_attrs(struct store_reader *r,
 		       int (*fn)(void *arg, unsigned host, uint32_t process, const char *key,
 				 const char *value),
 		       void *arg, struct err *e);
+
+/* ---- charts -------------------------------------------------------------- */
+
+enum store_axis {
+	STORE_BY_TIME,
+	STORE_BY_STEP
+};
+
+/* One series of one host's file. */
+struct store_ref {
+	unsigned host;
+	uint32_t series;
+};
+
+/* What is known of the points of a series that fall into a bucket. */
+struct store_bucket {
+	uint64_t count;             /* points; 0: empty, the rest is meaningless */
+	uint64_t nan, observed;     /* values; of histograms: observations */
+	double sum, min, max;       /* over values that are not NaN; NaN: there are none */
+	double first, last;         /* by arrival */
+	uint64_t min_at, max_at;    /* index in the series (from 0, as stored) of the first
+				       point that has min and max; UINT64_MAX: none */
+	int64_t time_min, time_max; /* UTC ns, of its points */
+	int64_t step_min, step_max; /* SINK_STEP_NONE: no point has one */
+	uint32_t segment;           /* of its first point */
+};
+
+#define STORE_BUCKETS_MAX 65536u
+#define STORE_REFS_MAX 4096u
+
+/* A question. Zero-initialise, then set what you need. */
+struct store_query {
+	struct store_range range; /* all_segments false: of steps that were repeated only
+				     the newest attempt */
+	enum store_axis axis;     /* what buckets divide */
+	unsigned points;          /* buckets wanted, 1 to STORE_BUCKETS_MAX; 0: 1,000 */
+	bool aligned;             /* buckets of one width on the axis, the same for all
+				     series: bucket i covers [x0 + i * width, x0 + (i + 1) * width).
+				     A group of up to 512 * 16^k consecutive points goes whole into
+				     the bucket of its middle, so that a border is off by
+				     less than a bucket's width */
+	bool no_raw;              /* buckets even if there are no more points than wanted */
+};
+
+/* The answer for one series: its points, one by one, or buckets in order of the
+ * axis. Without `aligned` between points / 2 and 2 * points buckets, none empty. */
+struct store_result {
+	bool raw;
+	size_t n;
+	struct store_point *points;   /* raw; hist is NULL */
+	struct store_bucket *buckets; /* else */
+	uint64_t lost;                /* points in the range that retention dropped and that
+					 only summaries still know; raw is false then */
+};
+
+/* The grid of `aligned`. */
+struct store_grid {
+	int64_t x0, width; /* ns or steps */
+};
+
+/* Answer q for n series; ret has room for n and is filled only on success (then
+ * store_results_free()); grid may be NULL. Reads kilobytes whatever the length
+ * of the series; holds a transaction at most about 200 ms. -ENOENT: no such
+ * series, -EINVAL: impossible question. */
+int store_reader_query(struct store_reader *r, const struct store_query *q,
+		       const struct store_ref *refs, size_t n, struct err *e,
+		       struct store_grid *grid, struct store_result *ret);
+void store_results_free(struct store_result *results, size_t n);
+
+/* Totals of a series: one bucket over all (or the newest attempts') points. */
+int store_reader_total(struct store_reader *r, const struct store_ref *ref, bool all_segments,
+		       struct err *e, struct store_bucket *ret);
+
+/* Join aligned results of several series: which[i] < n_groups is the group of
+ * results[i]. out has n_groups * n_buckets. */
+struct store_band {
+	unsigned series;               /* that have points here; 0: empty */
+	double min, mean, max;         /* of the series' means, each counting once */
+	unsigned min_which, max_which; /* index of the series that has it */
+	double low, high;              /* smallest and greatest value of all */
+};
+void store_group(const struct store_result *results, const unsigned *which, size_t n,
+		 size_t n_groups, size_t n_buckets, struct store_band *out);
+
+/* Does a series match NAME{LABEL=VALUE,...}? Name and values are shell patterns
+ * ('*' also stands for '/'); besides its labels a series has host, role, rank
+ * and process. Parsed once, freed with store_match_free(). -EINVAL and where
+ * it is wrong. */
+struct store_match;
+int store_match_new(const char *pattern, struct err *e, struct store_match **ret);
+bool store_match_is(const struct store_match *m, const struct store_series *s);
+void store_match_free(struct store_match *m);
+
+/* ---- what is new ----------------------------------------------------------- */
+
+/* How far a reader has come in a run: for each host the last commit and the
+ * points of each series that were given. */
+struct store_cursor;
+struct store_cursor *store_cursor_new(void); /* at the beginning */
+void store_cursor_free(struct store_cursor *c);
+/* As bytes, to keep (with a checksum), and back. -EUCLEAN: not such bytes. */
+int store_cursor_save(const struct store_cursor *c, struct buf *b);
+int store_cursor_load(const void *data, size_t len, struct store_cursor **ret);
+
+struct store_newer {
+	int (*process)(void *arg, const struct store_process *p); /* new or changed */
+	int (*series)(void *arg, const struct store_series *s);   /* new */
+	int (*point)(void *arg, const struct store_series *s, const struct store_point *p);
+	int (*lost)(void *arg, const struct store_series *s, uint64_t n); /* retention
+									      dropped them */
+	int (*event)(void *arg, const struct store_event *e);
+	int (*attr)(void *arg, unsigned host, uint32_t process, const char *key, const char *value);
+};
+
+/* Call the functions (NULL: not wanted) for all that is newer than c, series by
+ * series in the order of ids, points in order of arrival, all segments. c moves on only
+ * when all went well (0). A function's non-zero value ends the walk and is
+ * returned; c stays. max_points (0: no limit): stop after about so many points
+ * and return 1 with c moved behind them: ask again. */
+int store_reader_newer(struct store_reader *r, struct store_cursor *c, const struct store_newer *f,
+		       void *arg, uint64_t max_points, struct err *e);
 
 /* Check a whole file: integrity of SQLite, of every tail row and every chunk
  * (counts, ranges, checksums). 0, or -EUCLEAN and what is wrong. */
