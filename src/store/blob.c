@@ -29,8 +29,9 @@ _Static_assert(sizeof(struct blob_header) == BLOB_HEADER, "layout");
 
 int blob_bad(const struct blob_id *id, struct err *e, size_t offset, const char *what)
 {
-	if (strcmp(id->table, "tail") == 0)
-		return err_set(e, -EUCLEAN, "%s: table tail, seq %llu, byte %zu: %s", id->path,
+	if (strcmp(id->table, "chunk") != 0)
+		return err_set(e, -EUCLEAN, "%s: table %s, %s %llu, byte %zu: %s", id->path,
+			       id->table, strcmp(id->table, "tail") == 0 ? "seq" : "id",
 			       (unsigned long long)id->a, offset, what);
 	return err_set(e, -EUCLEAN, "%s: table %s, series %llu, ordinal %llu, byte %zu: %s",
 		       id->path, id->table, (unsigned long long)id->a, (unsigned long long)id->b,
@@ -105,7 +106,7 @@ int blob_seal(struct blob_codec *c, const struct blob_id *id, enum blob_format f
 		return body->error;
 	buf_reset(&c->out);
 	buf_append(&c->out, &h, sizeof(h));
-	if (blob_compress(c, body))
+	if ((format == BLOB_TAIL || format == BLOB_HISTS) && blob_compress(c, body))
 		h.flags |= BLOB_F_ZSTD;
 	else if (body->len)
 		buf_append(&c->out, body->data, body->len);
@@ -152,7 +153,7 @@ int blob_open(struct blob_codec *c, const struct blob_id *id, const void *data, 
 	len -= BLOB_HEADER;
 	if (le32toh(h.crc) != blob_crc(id, &h, payload, len))
 		return blob_bad(id, e, 4, "wrong checksum");
-	if (h.format < BLOB_TAIL || h.format > BLOB_HISTS || (h.flags & ~BLOB_F_ZSTD))
+	if (h.format < BLOB_TAIL || h.format > BLOB_SUMMARY || (h.flags & ~BLOB_F_ZSTD))
 		return err_set(e, -EPROTO,
 			       "%s: a blob of table %s has format %u: use a newer lapse", id->path,
 			       id->table, h.format);

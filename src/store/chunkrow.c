@@ -1,67 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * chunkrow.c - rows of the table chunk to and from SQL. NULL stands for NaN and
- * for "none".
+ * chunkrow.c - rows of the table chunk to and from SQL, and the points behind
+ * one: its slice of a pack and its axis.
  */
 #include "store/store_priv.h"
 
 #include <errno.h>
-#include <math.h>
-
-static void chunkrow_bind_step(sqlite3_stmt *st, int at, int64_t step)
-{
-	if (step != SINK_STEP_NONE)
-		sqlite3_bind_int64(st, at, step);
-}
 
 void chunkrow_bind(sqlite3_stmt *st, const struct chunk *c)
 {
 	sqlite3_bind_int64(st, 1, c->series);
 	sqlite3_bind_int64(st, 2, c->ordinal);
-	sqlite3_bind_int64(st, 3, c->data);
-	sqlite3_bind_int64(st, 4, (int64_t)c->start);
-	sqlite3_bind_int64(st, 5, c->n);
-	sqlite3_bind_int64(st, 6, c->segment.no);
-	chunkrow_bind_step(st, 7, c->segment.step);
-	sqlite3_bind_int64(st, 8, c->segment.time);
-	sqlite3_bind_int64(st, 9, (int64_t)c->seq_min);
-	sqlite3_bind_int64(st, 10, (int64_t)c->seq_max);
-	sqlite3_bind_int64(st, 11, c->time_min);
-	sqlite3_bind_int64(st, 12, c->time_max);
-	chunkrow_bind_step(st, 13, c->step_min);
-	chunkrow_bind_step(st, 14, c->step_max);
-	sqlite3_bind_int64(st, 15, (int64_t)c->nan);
-	sqlite3_bind_int64(st, 16, (int64_t)c->observed);
-	/* SQLite stores NaN as NULL. */
-	sqlite3_bind_double(st, 17, c->sum);
-	sqlite3_bind_double(st, 18, c->min);
-	sqlite3_bind_double(st, 19, c->max);
-	if (c->min_at >= 0)
-		sqlite3_bind_int64(st, 20, c->min_at);
-	if (c->max_at >= 0)
-		sqlite3_bind_int64(st, 21, c->max_at);
-	sqlite3_bind_double(st, 22, c->first);
-	sqlite3_bind_double(st, 23, c->last);
-}
-
-static int64_t chunkrow_int(sqlite3_stmt *st, int at, int64_t none)
-{
-	return sqlite3_column_type(st, at) == SQLITE_NULL ? none : sqlite3_column_int64(st, at);
-}
-
-static double chunkrow_double(sqlite3_stmt *st, int at)
-{
-	return sqlite3_column_type(st, at) == SQLITE_NULL ? NAN : sqlite3_column_double(st, at);
+	sqlite3_bind_int64(st, 3, (int64_t)c->start);
+	sqlite3_bind_int64(st, 4, c->n);
+	sqlite3_bind_int64(st, 5, c->segment.no);
+	if (c->segment.step != SINK_STEP_NONE) {
+		sqlite3_bind_int64(st, 6, c->segment.step);
+		sqlite3_bind_int64(st, 7, c->segment.time);
+	}
+	if (c->axis)
+		sqlite3_bind_int64(st, 8, c->axis);
+	sqlite3_bind_int64(st, 9, c->pack);
+	sqlite3_bind_int64(st, 10, c->at);
+	sqlite3_bind_int64(st, 11, c->len);
 }
 
 static bool chunkrow_is_sane(sqlite3_stmt *st)
 {
-	int64_t ordinal = sqlite3_column_int64(st, 1), n = sqlite3_column_int64(st, 4);
-	int64_t segment = sqlite3_column_int64(st, 5), series = sqlite3_column_int64(st, 0);
+	int64_t ordinal = sqlite3_column_int64(st, 1), n = sqlite3_column_int64(st, 3);
+	int64_t segment = sqlite3_column_int64(st, 4), series = sqlite3_column_int64(st, 0);
+	int64_t at = sqlite3_column_int64(st, 9), len = sqlite3_column_int64(st, 10);
 
 	return series > 0 && series <= CATALOG_SERIES_MAX && ordinal >= 0 && ordinal < UINT32_MAX &&
-	       sqlite3_column_int64(st, 2) > 0 && sqlite3_column_int64(st, 3) >= 0 && n > 0 &&
-	       n <= CHUNK_POINTS_MAX && segment >= 0 && segment < SEGMENTS_MAX;
+	       sqlite3_column_int64(st, 2) >= 0 && n > 0 && n <= CHUNK_POINTS_MAX && segment >= 0 &&
+	       segment < SEGMENTS_MAX && sqlite3_column_int64(st, 7) >= 0 &&
+	       sqlite3_column_int64(st, 8) > 0 && at >= 0 && at <= CHUNKROW_PACK_MAX &&
+	       len >= BLOB_HEADER && len <= CHUNKROW_PACK_MAX;
 }
 
 int chunkrow_read(sqlite3_stmt *st, const char *path, struct err *e, struct chunk *ret)
@@ -72,26 +46,123 @@ int chunkrow_read(sqlite3_stmt *st, const char *path, struct err *e, struct chun
 			       sqlite3_column_int64(st, 0), sqlite3_column_int64(st, 1));
 	ret->series = (uint32_t)sqlite3_column_int64(st, 0);
 	ret->ordinal = (uint32_t)sqlite3_column_int64(st, 1);
-	ret->data = sqlite3_column_int64(st, 2);
-	ret->start = (uint64_t)sqlite3_column_int64(st, 3);
-	ret->n = (uint32_t)sqlite3_column_int64(st, 4);
-	ret->segment.no = (uint32_t)sqlite3_column_int64(st, 5);
-	ret->segment.step = chunkrow_int(st, 6, SINK_STEP_NONE);
-	ret->segment.time = sqlite3_column_int64(st, 7);
-	ret->seq_min = (uint64_t)sqlite3_column_int64(st, 8);
-	ret->seq_max = (uint64_t)sqlite3_column_int64(st, 9);
-	ret->time_min = sqlite3_column_int64(st, 10);
-	ret->time_max = sqlite3_column_int64(st, 11);
-	ret->step_min = chunkrow_int(st, 12, SINK_STEP_NONE);
-	ret->step_max = chunkrow_int(st, 13, SINK_STEP_NONE);
-	ret->nan = (uint64_t)sqlite3_column_int64(st, 14);
-	ret->observed = (uint64_t)sqlite3_column_int64(st, 15);
-	ret->sum = chunkrow_double(st, 16);
-	ret->min = chunkrow_double(st, 17);
-	ret->max = chunkrow_double(st, 18);
-	ret->min_at = chunkrow_int(st, 19, -1);
-	ret->max_at = chunkrow_int(st, 20, -1);
-	ret->first = chunkrow_double(st, 21);
-	ret->last = chunkrow_double(st, 22);
+	ret->start = (uint64_t)sqlite3_column_int64(st, 2);
+	ret->n = (uint32_t)sqlite3_column_int64(st, 3);
+	ret->segment.no = (uint32_t)sqlite3_column_int64(st, 4);
+	ret->segment.step = sqlite3_column_type(st, 5) == SQLITE_NULL
+				    ? SINK_STEP_NONE
+				    : sqlite3_column_int64(st, 5);
+	ret->segment.time = sqlite3_column_int64(st, 6);
+	ret->axis = sqlite3_column_int64(st, 7);
+	ret->pack = sqlite3_column_int64(st, 8);
+	ret->at = (uint32_t)sqlite3_column_int64(st, 9);
+	ret->len = (uint32_t)sqlite3_column_int64(st, 10);
 	return 0;
+}
+
+/* ---- data ------------------------------------------------------------------------ */
+
+int chunkdata_open(struct chunkdata *d, sqlite3 *db, const char *path, struct blob_codec *codec,
+		   struct column_codec *columns, struct err *e)
+{
+	*d = (struct chunkdata){.db = db, .path = path, .codec = codec, .columns = columns};
+	axis_init(&d->axis);
+	return db_prepare(db, "SELECT blob FROM axis WHERE id = ?1", e, &d->get_axis);
+}
+
+void chunkdata_close(struct chunkdata *d)
+{
+	sqlite3_finalize(d->get_axis);
+	sqlite3_blob_close(d->pack);
+	axis_done(&d->axis);
+	buf_done(&d->bytes);
+}
+
+int chunkdata_axis(struct chunkdata *d, int64_t id, struct err *e)
+{
+	const struct blob_id which = {d->path, "axis", (uint64_t)id, 0};
+	struct blob blob;
+	const char *why;
+	int rc, r;
+
+	if (d->axis_id == id)
+		return 0;
+	d->axis_id = 0;
+	sqlite3_bind_int64(d->get_axis, 1, id);
+	rc = sqlite3_step(d->get_axis);
+	if (rc == SQLITE_ROW)
+		r = blob_open(d->codec, &which, sqlite3_column_blob(d->get_axis, 0),
+			      (size_t)sqlite3_column_bytes(d->get_axis, 0), e, &blob);
+	else if (rc == SQLITE_DONE)
+		r = blob_bad(&which, e, 0, "the row is missing");
+	else
+		r = db_fail(d->db, rc, "reading table axis", e);
+	if (r == 0 && blob.format != BLOB_AXIS)
+		r = blob_bad(&which, e, 0, "not an axis");
+	if (r == 0) {
+		why = axis_decode(d->columns, blob.body, blob.len, blob.count, &d->axis);
+		r = why ? blob_bad(&which, e, BLOB_HEADER, why) : 0;
+	}
+	sqlite3_reset(d->get_axis);
+	if (r == 0)
+		d->axis_id = id;
+	return r;
+}
+
+/* The bytes of a chunk into d->bytes. */
+static int chunkdata_bytes(struct chunkdata *d, const struct chunk *c, const struct blob_id *id,
+			   struct err *e)
+{
+	char *to;
+	int rc;
+
+	rc = d->pack ? sqlite3_blob_reopen(d->pack, c->pack)
+		     : sqlite3_blob_open(d->db, "main", "pack", "blob", c->pack, 0, &d->pack);
+	if (rc != SQLITE_OK) {
+		sqlite3_blob_close(d->pack);
+		d->pack = NULL;
+		/* SQLITE_ERROR: no such row, or no blob in it. */
+		return (rc & 0xff) == SQLITE_ERROR ? blob_bad(id, e, 0, "its pack is missing")
+						   : db_fail(d->db, rc, "reading table pack", e);
+	}
+	if ((int64_t)c->at + c->len > sqlite3_blob_bytes(d->pack))
+		return blob_bad(id, e, 0, "its pack is too short");
+	if (d->bytes.max == 0)
+		buf_init(&d->bytes, CHUNKROW_PACK_MAX);
+	buf_reset(&d->bytes);
+	to = buf_reserve(&d->bytes, c->len);
+	if (!to)
+		return err_set(e, -ENOMEM, "%s: no memory for a chunk", d->path);
+	rc = sqlite3_blob_read(d->pack, to, (int)c->len, (int)c->at);
+	return rc == SQLITE_OK ? 0 : db_fail(d->db, rc, "reading table pack", e);
+}
+
+int chunkdata_read(struct chunkdata *d, const struct chunk *c, bool is_hist, struct err *e,
+		   struct points *points, struct hists *hists)
+{
+	const struct blob_id id = {d->path, "chunk", c->series, c->ordinal};
+	const char *why = NULL;
+	struct blob blob;
+	int r = chunkdata_bytes(d, c, &id, e);
+
+	if (r == 0)
+		r = blob_open(d->codec, &id, d->bytes.data, c->len, e, &blob);
+	if (r == 0 && (blob.format != (is_hist ? BLOB_HISTS : BLOB_VALUES) || is_hist != !c->axis ||
+		       blob.count != c->n))
+		r = blob_bad(&id, e, 0, "its data are not what its row states");
+	if (r == 0 && !is_hist)
+		r = chunkdata_axis(d, c->axis, e);
+	if (r < 0)
+		return r;
+	if (is_hist)
+		why = hists_get_body(blob.body, blob.len, blob.count, hists);
+	else
+		why = values_points(d->columns, blob.body, blob.len, blob.count, &d->axis, points);
+	return why ? blob_bad(&id, e, BLOB_HEADER, why) : 0;
+}
+
+void chunkdata_end(struct chunkdata *d)
+{
+	sqlite3_blob_close(d->pack);
+	d->pack = NULL;
 }

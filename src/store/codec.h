@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * codec.h - the blobs of the store (docs/schema.md): checksum and compression,
- * columns of points, rows of histograms, tail rows, chunks. Pure functions over
- * memory; every decoder takes hostile bytes and answers -EUCLEAN.
+ * blocks of points, rows of histograms, tail rows, axes and values. Pure
+ * functions over memory; every decoder takes hostile bytes and answers -EUCLEAN.
  */
 #ifndef STORE_CODEC_H
 #define STORE_CODEC_H
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "store/column.h"
 #include "wire/sink.h"
 
 #include <stdbool.h>
@@ -21,7 +22,7 @@
 #define TAIL_HISTS_MAX (256u << 10) /* histogram points in a tail row */
 #define TAIL_BINS_MAX (2u << 20)    /* bins of them */
 #define TAIL_POSITIONS_MAX (64u << 10)
-#define CHUNK_POINTS_MAX 8192u      /* samples in a chunk */
+#define CHUNK_POINTS_MAX COLUMN_MAX /* samples in a chunk; rows of an axis */
 #define CHUNK_HISTS_MAX 1024u       /* histogram points in a chunk */
 #define CHUNK_BINS_MAX (128u << 10) /* bins at which a chunk is sealed */
 #define SEGMENTS_MAX 1024u          /* segments of a series */
@@ -39,16 +40,20 @@ uint32_t crc32c_portable(uint32_t crc, const void *data, size_t len);
 #define BLOB_HEADER 16u
 
 enum blob_format {
-	BLOB_TAIL = 1,
-	BLOB_POINTS = 2, /* chunk of points, plain columns */
-	BLOB_HISTS = 3   /* chunk of histogram points, plain rows */
+	BLOB_TAIL = 1,    /* plain tail row */
+	BLOB_POINTS = 2,  /* chunk of points of version 1 */
+	BLOB_HISTS = 3,   /* chunk of histogram points */
+	BLOB_MERGED = 4,  /* merged tail row */
+	BLOB_AXIS = 5,
+	BLOB_VALUES = 6,  /* chunk of points on an axis */
+	BLOB_SUMMARY = 7, /* page of a summary tree */
 };
 
 /* Which blob: for the checksum and for error messages. */
 struct blob_id {
 	const char *path;  /* of the database */
-	const char *table; /* "tail" or "chunk" */
-	uint64_t a, b;     /* tail: seq, 0; chunk: series, ordinal */
+	const char *table; /* "tail", "chunk", "axis" or "summary" */
+	uint64_t a, b;     /* tail: seq, 0; chunk: series, ordinal; others: id, 0 */
 };
 
 /* Say that a blob is bad: "PATH: table tail, seq 7, byte 12: ...". Returns
@@ -66,8 +71,9 @@ struct blob_codec {
 void blob_codec_init(struct blob_codec *c);
 void blob_codec_done(struct blob_codec *c);
 
-/* Put body into its envelope: c->out, valid until the next call. 0, -ENOMEM or
- * -EFBIG. */
+/* Put body into its envelope: c->out, valid until the next call. Plain tail rows
+ * and histograms are compressed if it pays; the others are columns, and small
+ * already. 0, -ENOMEM or -EFBIG. */
 int blob_seal(struct blob_codec *c, const struct blob_id *id, enum blob_format format,
 	      uint32_t count, const struct buf *body);
 
@@ -131,8 +137,22 @@ struct points_block {
  * becomes the new one, pointing into c's bytes. NULL or what is wrong. */
 const char *points_parse(struct cur *c, size_t n, struct points_block *b);
 
-/* Append the block's points to out. NULL or what is wrong ("out of memory"
- * included: bad input asks for at most the stated maxima). */
+/* A block on its way to points, piece by piece. */
+struct points_stream {
+	size_t left; /* points not taken yet */
+	struct points_column column[3];
+	int64_t at[3], stride[3];
+	const unsigned char *value;
+	bool constant;
+};
+
+/* Begin to decode a block. NULL or what is wrong. */
+const char *points_start(const struct points_block *b, const struct points_base *base,
+			 struct points_stream *s);
+/* Append the next n points (at most s->left) to out. NULL or what is wrong ("out
+ * of memory" included: bad input asks for at most the stated maxima). */
+const char *points_take(struct points_stream *s, size_t n, struct points *out);
+/* All at once. */
 const char *points_decode(const struct points_block *b, const struct points_base *base,
 			  struct points *out);
 
@@ -157,13 +177,19 @@ void hists_reset(struct hists *h);
 /* Append a copy. 0 or -ENOMEM. */
 int hists_add(struct hists *h, const struct hists_row *row, const struct sink_bin *bins);
 
-/* Append rows index[0..n) of h (NULL: the first n) to b. */
-void hists_encode(struct buf *b, const struct hists *h, const uint32_t *index, size_t n,
-		  const struct points_base *base);
+/* Append rows index[0..n) of h (NULL: rows [from, from + n)) to b. */
+void hists_encode(struct buf *b, const struct hists *h, const uint32_t *index, size_t from,
+		  size_t n, const struct points_base *base);
 
 /* Append n rows at c to out. NULL or what is wrong. */
 const char *hists_decode(struct cur *c, size_t n, const struct points_base *base,
 			 struct hists *out);
+
+/* The body of a chunk of histogram points (format 3): its bases, then rows
+ * [from, from + n) of h, n > 0. Appended to b. */
+void hists_put_body(struct buf *b, const struct hists *h, size_t from, size_t n);
+/* Append its n rows to out. NULL or what is wrong. */
+const char *hists_get_body(const unsigned char *p, size_t len, size_t n, struct hists *out);
 
 /* ---- segment.c ---------------------------------------------------------- */
 
@@ -230,35 +256,107 @@ int tail_block(struct tail_walk *w, struct tail_block *ret);
 int tail_points(const struct tail_walk *w, const struct tail_block *b, struct points *p);
 int tail_hists(const struct tail_walk *w, const struct tail_block *b, struct hists *h);
 
-/* ---- chunk.c ------------------------------------------------------------- */
+/* ---- axis.c: points as rows of a shared axis and a column of values --------- */
+
+/* Times, steps and threads of points of one or several series. */
+struct axis {
+	size_t n, cap;
+	int64_t *time, *step, *thread;
+	int64_t *runs; /* scratch of values_points() */
+	bool sorted;   /* times do not fall */
+};
+void axis_init(struct axis *a);
+void axis_done(struct axis *a);
+/* Take over the columns of v, at most CHUNK_POINTS_MAX. 0 or -ENOMEM. */
+int axis_set(struct axis *a, const struct points_view *v);
+
+/* Append the body of an axis (format 5). 0, -ENOMEM, -EFBIG. */
+int axis_encode(struct column_codec *c, struct buf *b, const struct axis *a);
+/* The axis of n rows. NULL or what is wrong. */
+const char *axis_decode(struct column_codec *c, const unsigned char *p, size_t len, size_t n,
+			struct axis *ret);
+
+/* Which rows of an axis a series has: runs of rows that are there and are not, in
+ * turn; the last is left out. */
+struct presence {
+	size_t n; /* 0: all rows */
+	int64_t runs[CHUNK_POINTS_MAX];
+};
+
+/* How many of v's first points are rows of a, in order: all of v, or as many as a
+ * has if a is full (CHUNK_POINTS_MAX rows) and v goes on behind it. 0: neither,
+ * or a has more than twice as many rows. Says which rows. */
+size_t axis_match(const struct axis *a, const struct points_view *v, struct presence *ret);
+
+/* Append the body of values (format 6). 0, -ENOMEM, -EFBIG. */
+int values_encode(struct column_codec *c, struct buf *b, const struct presence *rows,
+		  const double *v, size_t n);
+/* Append the n points that a body has on an axis. NULL or what is wrong. */
+const char *values_points(struct column_codec *c, const unsigned char *p, size_t len, size_t n,
+			  struct axis *a, struct points *out);
+
+/* ---- merged.c: several commits as one row ------------------------------------- */
+
+#define MERGED_AXES_MAX (1u << 20)
+#define MERGED_ENTRIES_MAX (4u << 20)
+
+/* What a merged row has of a series: up to CHUNK_POINTS_MAX points on an axis, or
+ * up to CHUNK_HISTS_MAX histogram points. A series may have several. */
+struct merged_entry {
+	uint32_t series, axis, n;
+	bool is_hist;
+	const unsigned char *p; /* body of values, or of histogram points */
+	size_t len;
+};
+struct merged_axis {
+	uint32_t n;
+	const unsigned char *p;
+	size_t len;
+};
+
+/* Append the body of a merged row whose first commit is `first`. Entries by
+ * series, those of histograms last. 0, -ENOMEM, -EFBIG. */
+int merged_encode(struct buf *b, uint64_t first, const struct merged_axis *axes, size_t n_axes,
+		  const struct merged_entry *entries, size_t n_entries);
+
+/* Walking a body: merged_begin() checks the directory, merged_next() until 0. */
+struct merged {
+	const struct blob_id *id;
+	struct err *e;
+	uint64_t first;
+	struct merged_axis *axes; /* owned */
+	size_t n_axes;
+	struct cur dir;
+	const unsigned char *data;
+	uint64_t left, left_hists, points;
+	uint32_t series;
+	bool is_hist;
+};
+/* id and e must outlive the walk, b's body too. 0, -EUCLEAN, -ENOMEM; on failure
+ * there is nothing to be freed. */
+int merged_begin(struct merged *m, const struct blob_id *id, const struct blob *b, struct err *e);
+void merged_done(struct merged *m);
+/* 1 and *ret, or 0 at the end. */
+int merged_next(struct merged *m, struct merged_entry *ret);
+
+/* Decode axis number i; append an entry's points, `axis` being the entry's. 0,
+ * -EUCLEAN. */
+int merged_axis(const struct merged *m, size_t i, struct column_codec *c, struct axis *ret);
+int merged_points(const struct merged *m, const struct merged_entry *x, struct column_codec *c,
+		  struct axis *axis, struct points *out);
+int merged_hists(const struct merged *m, const struct merged_entry *x, struct hists *out);
+
+/* ---- chunk.c ------------------------------------------------------------------- */
 
 /* A row of the table chunk. */
 struct chunk {
 	uint32_t series, ordinal;
-	int64_t data; /* row of chunk_data; 0: not stored yet */
 	uint64_t start;
 	uint32_t n;
 	struct segment segment; /* after its last point */
-	uint64_t seq_min, seq_max;
-	int64_t time_min, time_max;
-	int64_t step_min, step_max; /* SINK_STEP_NONE: no point has a step */
-	uint64_t nan, observed;
-	double sum, min, max, first, last; /* NaN: see docs/schema.md */
-	int64_t min_at, max_at;            /* -1: none */
+	int64_t axis;           /* row of axis; 0: histogram points */
+	int64_t pack;           /* row of pack */
+	uint32_t at, len;       /* its blob in it */
 };
-
-/* Fill n and the figures from time_min on. */
-void chunk_sum_points(struct chunk *c, const struct points_view *v);
-void chunk_sum_hists(struct chunk *c, const struct hists *h);
-
-/* Write a body into b (emptied first). 0, -EFBIG, -ENOMEM. */
-int chunk_encode_points(struct buf *b, const struct points_view *v);
-int chunk_encode_hists(struct buf *b, const struct hists *h);
-
-/* Append the points of a body. 0 or -EUCLEAN. */
-int chunk_decode_points(const struct blob_id *id, const struct blob *b, struct err *e,
-			struct points *p);
-int chunk_decode_hists(const struct blob_id *id, const struct blob *b, struct err *e,
-		       struct hists *h);
 
 #endif

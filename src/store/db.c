@@ -17,10 +17,10 @@
 #define DB_BUSY_MS 500
 
 /* Migrations: [v] leads from version v to v + 1. There is none before 1. */
-static const char *const db_steps[DB_VERSION] = {NULL};
+static const char *const db_steps[DB_VERSION] = {NULL, NULL};
 
-static const char *const db_tables[] = {"attr", "chunk",   "chunk_data", "event",  "lane",
-					"meta", "process", "run",        "series", "tail"};
+static const char *const db_tables[] = {"attr", "axis",    "chunk", "event",  "lane",    "meta",
+					"pack", "process", "run",   "series", "summary", "tail"};
 
 int db_errno(sqlite3 *db, int rc)
 {

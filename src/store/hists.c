@@ -79,14 +79,14 @@ static void hists_put_double(struct buf *b, double v)
 	buf_append(b, &bits, 8);
 }
 
-void hists_encode(struct buf *b, const struct hists *h, const uint32_t *index, size_t n,
-		  const struct points_base *base)
+void hists_encode(struct buf *b, const struct hists *h, const uint32_t *index, size_t from,
+		  size_t n, const struct points_base *base)
 {
 	uint64_t time = (uint64_t)base->time, step = (uint64_t)base->step;
 	size_t i, k;
 
 	for (i = 0; i < n; i++) {
-		const struct hists_row *row = &h->rows[index ? index[i] : i];
+		const struct hists_row *row = &h->rows[index ? index[i] : from + i];
 		const struct sink_bin *bin = h->bins + row->bins;
 		uint32_t key = 0;
 
@@ -187,4 +187,28 @@ const char *hists_decode(struct cur *c, size_t n, const struct points_base *base
 		out->n_bins += row.n_bins;
 	}
 	return NULL;
+}
+
+void hists_put_body(struct buf *b, const struct hists *h, size_t from, size_t n)
+{
+	const struct hists_row *first = &h->rows[from];
+	struct points_base base = {first->time, first->step == SINK_STEP_NONE ? 0 : first->step};
+
+	buf_svarint(b, base.time);
+	buf_svarint(b, base.step);
+	hists_encode(b, h, NULL, from, n, &base);
+}
+
+const char *hists_get_body(const unsigned char *p, size_t len, size_t n, struct hists *out)
+{
+	struct cur c = {.p = p, .end = p + len};
+	struct points_base base;
+	const char *why;
+
+	base.time = cur_svarint(&c);
+	base.step = cur_svarint(&c);
+	if (c.error || n == 0 || n > CHUNK_HISTS_MAX)
+		return "impossible number of points";
+	why = hists_decode(&c, n, &base, out);
+	return !why && c.p != c.end ? "bytes behind the end" : why;
 }

@@ -13,17 +13,18 @@
 
 #define HOSTS_WARNING_MAX (64u << 10)
 
-static void hosts_drop_tail(struct hosts_one *h, size_t n)
+/* Forget rows [from, to) of the tail. */
+static void hosts_drop_tail(struct hosts_one *h, size_t from, size_t to)
 {
 	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (i = from; i < to; i++) {
 		free((void *)h->tail[i].blob.body);
 		h->tail_bytes -= h->tail[i].blob.len;
 	}
-	h->n_tail -= n;
-	if (n)
-		memmove(h->tail, h->tail + n, h->n_tail * sizeof(*h->tail));
+	if (to > from)
+		memmove(h->tail + from, h->tail + to, (h->n_tail - to) * sizeof(*h->tail));
+	h->n_tail -= to - from;
 }
 
 void store_reader_close(struct store_reader *r)
@@ -33,7 +34,7 @@ void store_reader_close(struct store_reader *r)
 	if (!r)
 		return;
 	for (i = 0; i < r->n_hosts; i++) {
-		hosts_drop_tail(&r->hosts[i], r->hosts[i].n_tail);
+		hosts_drop_tail(&r->hosts[i], 0, r->hosts[i].n_tail);
 		free(r->hosts[i].tail);
 		free(r->hosts[i].name);
 		free(r->hosts[i].path);
@@ -43,6 +44,7 @@ void store_reader_close(struct store_reader *r)
 		free(r->run_text[i]);
 	free(r->hosts);
 	blob_codec_done(&r->codec);
+	column_codec_done(&r->columns);
 	buf_done(&r->warning);
 	free(r);
 }
@@ -87,6 +89,7 @@ int store_reader_open(const char *dir, struct err *e, struct store_reader **ret)
 	r = xcalloc(1, sizeof(*r));
 	buf_init(&r->warning, HOSTS_WARNING_MAX);
 	blob_codec_init(&r->codec);
+	column_codec_init(&r->columns);
 	for (i = 0; i < n; i++) {
 		hosts_add(r, dir, names[i]->d_name, &first);
 		free(names[i]);
@@ -138,31 +141,111 @@ static int hosts_take_row(struct store_reader *r, struct hosts_one *h, sqlite3_s
 	return 0;
 }
 
-int hosts_sync_tail(struct store_reader *r, struct hosts_one *h, struct err *e)
+/* Rows with seq in [from, to] behind those that are here. */
+static int hosts_take_range(struct store_reader *r, struct hosts_one *h, int64_t from, int64_t to,
+			    struct err *e)
 {
-	int64_t folded = 0;
 	sqlite3_stmt *st;
-	size_t n = 0;
 	int rc, code;
 
-	code = db_int(h->db, "SELECT value FROM meta WHERE key = 'folded'", e, &folded);
-	if (code < 0 && code != -ENODATA)
-		return code;
-	while (n < h->n_tail && h->tail[n].seq <= (uint64_t)folded)
-		n++;
-	hosts_drop_tail(h, n);
-	if (h->n_tail)
-		folded = (int64_t)h->tail[h->n_tail - 1].seq;
-	code = db_prepare(h->db, "SELECT seq, blob FROM tail WHERE seq > ?1 ORDER BY seq", e, &st);
+	code = db_prepare(h->db, "SELECT seq, blob FROM tail WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq",
+			  e, &st);
 	if (code < 0)
 		return code;
-	sqlite3_bind_int64(st, 1, folded);
+	sqlite3_bind_int64(st, 1, from);
+	sqlite3_bind_int64(st, 2, to);
 	while (code == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW)
 		code = hosts_take_row(r, h, st, e);
 	if (code == 0 && rc != SQLITE_DONE)
 		code = db_fail(h->db, rc, "reading table tail", e);
 	sqlite3_finalize(st);
 	return code;
+}
+
+/* Plain rows never change, they only go into a fold; merged ones change with each
+ * fold, and are read again. */
+int hosts_sync_tail(struct store_reader *r, struct hosts_one *h, struct err *e)
+{
+	int64_t meta[META_N], last;
+	int code = store_meta_read(h->db, e, meta);
+
+	if (code < 0)
+		return code;
+	last = meta[META_FOLDED];
+	if (h->folds != meta[META_FOLDS]) {
+		hosts_drop_tail(h, 0, h->n_tail);
+		h->folds = meta[META_FOLDS];
+		code = hosts_take_range(r, h, INT64_MIN, INT64_MAX, e);
+		if (code < 0) {
+			hosts_drop_tail(h, 0, h->n_tail);
+			h->folds = -1;
+		}
+		return code;
+	}
+	if (h->n_tail && (int64_t)h->tail[h->n_tail - 1].seq > last)
+		last = (int64_t)h->tail[h->n_tail - 1].seq;
+	return hosts_take_range(r, h, last + 1, INT64_MAX, e);
+}
+
+static int hosts_plain_points(const struct hosts_tail *row, const struct blob_id *id,
+			      uint32_t series, bool is_hist, struct err *e, struct points *points,
+			      struct hists *hists)
+{
+	struct tail_block block;
+	struct tail_walk w;
+	int r = tail_begin(&w, id, &row->blob, e);
+
+	while (r == 0 && (r = tail_block(&w, &block)) > 0) {
+		r = 0;
+		if (block.is_hist != is_hist || block.series < series)
+			continue;
+		if (block.series > series)
+			break;
+		return is_hist ? tail_hists(&w, &block, hists) : tail_points(&w, &block, points);
+	}
+	return r;
+}
+
+static int hosts_merged_points(struct store_reader *r, const struct hosts_tail *row,
+			       const struct blob_id *id, uint32_t series, bool is_hist,
+			       struct err *e, struct points *points, struct hists *hists)
+{
+	struct merged_entry x;
+	struct axis axis;
+	struct merged m;
+	int code = merged_begin(&m, id, &row->blob, e);
+
+	if (code < 0)
+		return code;
+	axis_init(&axis);
+	while (code == 0 && (code = merged_next(&m, &x)) > 0) {
+		code = 0;
+		if (x.is_hist != is_hist || x.series < series)
+			continue;
+		if (x.series > series)
+			break;
+		if (is_hist) {
+			code = merged_hists(&m, &x, hists);
+			continue;
+		}
+		code = merged_axis(&m, x.axis, &r->columns, &axis);
+		if (code == 0)
+			code = merged_points(&m, &x, &r->columns, &axis, points);
+	}
+	axis_done(&axis);
+	merged_done(&m);
+	return code;
+}
+
+int hosts_points(struct store_reader *r, const struct hosts_one *h, const struct hosts_tail *row,
+		 uint32_t series, bool is_hist, struct err *e, struct points *points,
+		 struct hists *hists)
+{
+	const struct blob_id id = {h->path, "tail", row->seq, 0};
+
+	if (row->blob.format == BLOB_MERGED)
+		return hosts_merged_points(r, row, &id, series, is_hist, e, points, hists);
+	return hosts_plain_points(row, &id, series, is_hist, e, points, hists);
 }
 
 int hosts_begin(struct hosts_one *h, struct err *e)

@@ -110,6 +110,8 @@ static int lists_tail_lanes(struct lists_processes *l, struct hosts_one *h, stru
 	for (i = 0; r == 0 && i < h->n_tail; i++) {
 		const struct blob_id id = {h->path, "tail", h->tail[i].seq, 0};
 
+		if (h->tail[i].blob.format == BLOB_MERGED)
+			continue; /* its positions are in the table */
 		r = tail_begin(&w, &id, &h->tail[i].blob, e);
 		while (r == 0 && (r = tail_position(&w, &p)) > 0) {
 			lists_put_lane(l, &p);
@@ -259,11 +261,38 @@ static int lists_folded_counts(struct lists_series *l, struct hosts_one *h, stru
 	return r;
 }
 
+static int lists_row_counts(struct lists_series *l, const struct hosts_one *h,
+			    const struct hosts_tail *row, struct err *e)
+{
+	const struct blob_id id = {h->path, "tail", row->seq, 0};
+	struct merged_entry x;
+	struct tail_block block;
+	struct tail_walk w;
+	struct merged m;
+	int r;
+
+	if (row->blob.format != BLOB_MERGED) {
+		r = tail_begin(&w, &id, &row->blob, e);
+		while (r == 0 && (r = tail_block(&w, &block)) > 0) {
+			lists_count(l, block.series, block.n);
+			r = 0;
+		}
+		return r;
+	}
+	r = merged_begin(&m, &id, &row->blob, e);
+	if (r < 0)
+		return r;
+	while (r == 0 && (r = merged_next(&m, &x)) > 0) {
+		lists_count(l, x.series, x.n);
+		r = 0;
+	}
+	merged_done(&m);
+	return r;
+}
+
 static int lists_load_counts(struct lists_series *l, struct store_reader *rd, struct hosts_one *h,
 			     struct err *e)
 {
-	struct tail_block block;
-	struct tail_walk w;
 	size_t i;
 	int r = hosts_begin(h, e);
 
@@ -274,15 +303,8 @@ static int lists_load_counts(struct lists_series *l, struct store_reader *rd, st
 	if (r == 0)
 		r = hosts_sync_tail(rd, h, e);
 	hosts_end(h);
-	for (i = 0; r == 0 && i < h->n_tail; i++) {
-		const struct blob_id id = {h->path, "tail", h->tail[i].seq, 0};
-
-		r = tail_begin(&w, &id, &h->tail[i].blob, e);
-		while (r == 0 && (r = tail_block(&w, &block)) > 0) {
-			lists_count(l, block.series, block.n);
-			r = 0;
-		}
-	}
+	for (i = 0; r == 0 && i < h->n_tail; i++)
+		r = lists_row_counts(l, h, &h->tail[i], e);
 	return r;
 }
 

@@ -227,11 +227,44 @@ static inline const unsigned char *points_get(const unsigned char *p, const unsi
 	return p;
 }
 
-static const char *points_get_column(const struct points_column *c, size_t n, int64_t base,
-				     int64_t *out)
+static const char *points_start_column(struct points_stream *s, unsigned i, int64_t base)
 {
+	struct points_column *c = &s->column[i];
+	int64_t d = 0, stride = 0;
+
+	if (c->mode == POINTS_STRIDE) {
+		c->p = points_get(c->p, c->end, &d);
+		if (c->p)
+			c->p = points_get(c->p, c->end, &stride);
+		if (!c->p)
+			return "a column is cut short";
+	}
+	s->at[i] = c->mode == POINTS_NONE ? SINK_STEP_NONE : points_add(base, d);
+	s->stride[i] = stride;
+	return NULL;
+}
+
+const char *points_start(const struct points_block *b, const struct points_base *base,
+			 struct points_stream *s)
+{
+	const int64_t bases[] = {base->time, base->step, 0};
+	const char *why = NULL;
+	unsigned i;
+
+	*s = (struct points_stream){.left = b->n,
+				    .column = {b->time, b->step, b->thread},
+				    .value = b->value,
+				    .constant = b->constant};
+	for (i = 0; !why && i < 3; i++)
+		why = points_start_column(s, i, bases[i]);
+	return why;
+}
+
+static const char *points_take_column(struct points_stream *s, unsigned k, size_t n, int64_t *out)
+{
+	struct points_column *c = &s->column[k];
+	int64_t at = s->at[k], d = s->stride[k];
 	const unsigned char *p = c->p;
-	int64_t d = 0;
 	size_t i;
 
 	if (c->mode == POINTS_DELTA) {
@@ -239,46 +272,53 @@ static const char *points_get_column(const struct points_column *c, size_t n, in
 			p = points_get(p, c->end, &d);
 			if (!p)
 				return "a column is cut short";
-			out[i] = base = points_add(base, d);
+			out[i] = at = points_add(at, d);
 		}
-		return p == c->end ? NULL : "a column is longer than its block";
-	}
-	if (c->mode == POINTS_STRIDE) {
-		p = points_get(p, c->end, &d);
-		base = points_add(base, d);
-		if (!p || !points_get(p, c->end, &d))
-			return "a column is cut short";
+		if (n == s->left && p != c->end)
+			return "a column is longer than its block";
+		c->p = p;
 	} else {
-		base = SINK_STEP_NONE;
+		for (i = 0; i < n; i++) {
+			out[i] = at;
+			at = points_add(at, d);
+		}
 	}
+	s->at[k] = at;
+	return NULL;
+}
+
+const char *points_take(struct points_stream *s, size_t n, struct points *out)
+{
+	size_t i, at = out->n;
+	const char *why;
+	uint64_t bits;
+
+	if (points_reserve(out, at + n) < 0)
+		return "out of memory";
+	why = points_take_column(s, 0, n, out->time + at);
+	if (!why)
+		why = points_take_column(s, 1, n, out->step + at);
+	if (!why)
+		why = points_take_column(s, 2, n, out->thread + at);
+	if (why)
+		return why;
 	for (i = 0; i < n; i++) {
-		out[i] = base;
-		base = points_add(base, d);
+		memcpy(&bits, s->value + (s->constant ? 0 : 8 * i), 8);
+		bits = le64toh(bits);
+		memcpy(&out->value[at + i], &bits, 8);
 	}
+	if (!s->constant)
+		s->value += 8 * n;
+	s->left -= n;
+	out->n = at + n;
 	return NULL;
 }
 
 const char *points_decode(const struct points_block *b, const struct points_base *base,
 			  struct points *out)
 {
-	size_t i, at = out->n;
-	const char *why;
-	uint64_t bits;
+	struct points_stream s;
+	const char *why = points_start(b, base, &s);
 
-	if (points_reserve(out, at + b->n) < 0)
-		return "out of memory";
-	why = points_get_column(&b->time, b->n, base->time, out->time + at);
-	if (!why)
-		why = points_get_column(&b->step, b->n, base->step, out->step + at);
-	if (!why)
-		why = points_get_column(&b->thread, b->n, 0, out->thread + at);
-	if (why)
-		return why;
-	for (i = 0; i < b->n; i++) {
-		memcpy(&bits, b->value + (b->constant ? 0 : 8 * i), 8);
-		bits = le64toh(bits);
-		memcpy(&out->value[at + i], &bits, 8);
-	}
-	out->n = at + b->n;
-	return NULL;
+	return why ? why : points_take(&s, s.left, out);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scan.c - reading the points of a series: first its chunks, then what is not
- * folded. The rows of the chunks and the tail are taken in one transaction; a
- * chunk's data are read later, one by one, which is safe since a chunk that is
- * written again only grows at its end.
+ * scan.c - reading the points of a series: first its chunks, then its tail. The
+ * rows of the chunks, their summaries and the tail are taken in one transaction;
+ * a chunk's data are read later, one by one, which is safe since a chunk never
+ * changes.
  */
 #include "base/mem.h"
 #include "store/store_priv.h"
@@ -17,6 +17,12 @@ struct scan_cover {
 	int64_t min, max; /* SINK_STEP_NONE: none */
 };
 
+/* A chunk and what its summary says. */
+struct scan_chunk {
+	struct chunk c;
+	int64_t time_min, time_max, step_min, step_max;
+};
+
 struct scan {
 	struct store_reader *r;
 	struct hosts_one *h;
@@ -26,7 +32,7 @@ struct scan {
 	void *arg;
 	uint32_t series;
 	enum sink_kind kind;
-	struct chunk *chunks;
+	struct scan_chunk *chunks;
 	size_t n_chunks, cap_chunks;
 	struct scan_cover *covers; /* of each segment */
 	size_t n_covers, cap_covers;
@@ -65,7 +71,7 @@ static bool scan_is_repeated(const struct scan *s, uint32_t segment, int64_t ste
 	return false;
 }
 
-static bool scan_wants_chunk(const struct scan *s, const struct chunk *c)
+static bool scan_wants_chunk(const struct scan *s, const struct scan_chunk *c)
 {
 	const struct store_range *g = s->range;
 
@@ -154,12 +160,58 @@ static int scan_load_chunks(struct scan *s)
 		if (r < 0)
 			break;
 		s->chunks = xgrow(s->chunks, s->n_chunks, &s->cap_chunks, sizeof(*s->chunks));
-		s->chunks[s->n_chunks++] = c;
-		scan_cover(s, c.segment.no, c.step_min, c.step_max);
+		s->chunks[s->n_chunks++] = (struct scan_chunk){.c = c};
 	}
 	if (r == 0 && rc != SQLITE_DONE)
 		r = db_fail(s->h->db, rc, "reading table chunk", s->e);
 	sqlite3_finalize(st);
+	return r;
+}
+
+/* One page of level 1, whose first node is of chunk `first`: into the chunks. */
+static size_t scan_take_page(struct scan *s, const struct summary *nodes, size_t n, uint64_t first,
+			     size_t at)
+{
+	for (; at < s->n_chunks; at++) {
+		struct scan_chunk *c = &s->chunks[at];
+		const struct summary *node;
+
+		if (c->c.ordinal < first || c->c.ordinal >= first + n)
+			break;
+		node = &nodes[c->c.ordinal - first];
+		c->time_min = node->time_min;
+		c->time_max = node->time_max;
+		c->step_min = node->step_min;
+		c->step_max = node->step_max;
+		scan_cover(s, c->c.segment.no, node->step_min, node->step_max);
+	}
+	return at;
+}
+
+static int scan_load_nodes(struct scan *s)
+{
+	struct summary *nodes;
+	struct tree_db db = {.path = s->h->path, .codec = &s->r->codec, .columns = &s->r->columns};
+	size_t n = 0, at = 0, before;
+	int r = 0;
+
+	if (s->n_chunks == 0)
+		return 0;
+	nodes = xcalloc(SUMMARY_PAGE, sizeof(*nodes));
+	r = db_prepare(s->h->db, "SELECT blob FROM summary WHERE id = ?1", s->e, &db.get);
+	while (r == 0 && at < s->n_chunks) {
+		uint64_t page = s->chunks[at].c.ordinal / SUMMARY_PAGE;
+
+		before = at;
+		r = tree_get(&db, summary_id(s->series, 1, page), s->e, nodes, &n);
+		if (r == 0)
+			at = scan_take_page(s, nodes, n, page * SUMMARY_PAGE, at);
+		if (r == 0 && at == before)
+			r = err_set(s->e, -EUCLEAN, "%s: table summary: series %u lacks chunks",
+				    s->h->path, s->series);
+	}
+	sqlite3_finalize(db.get);
+	free(nodes);
 	return r;
 }
 
@@ -172,6 +224,8 @@ static int scan_load(struct scan *s)
 	if (r == 0)
 		r = scan_load_chunks(s);
 	if (r == 0)
+		r = scan_load_nodes(s);
+	if (r == 0)
 		r = hosts_sync_tail(s->r, s->h, s->e);
 	hosts_end(s->h);
 	return r;
@@ -179,50 +233,28 @@ static int scan_load(struct scan *s)
 
 /* ---- chunks ------------------------------------------------------------------------ */
 
-static int scan_read_chunk(struct scan *s, const struct chunk *c, sqlite3_stmt *st)
-{
-	const struct blob_id id = {s->h->path, "chunk", c->series, c->ordinal};
-	struct blob blob;
-	int rc, r;
-
-	s->points.n = 0;
-	hists_reset(&s->hists);
-	sqlite3_bind_int64(st, 1, c->data);
-	rc = sqlite3_step(st);
-	if (rc == SQLITE_ROW)
-		r = blob_open(&s->r->codec, &id, sqlite3_column_blob(st, 0),
-			      (size_t)sqlite3_column_bytes(st, 0), s->e, &blob);
-	else if (rc == SQLITE_DONE)
-		r = blob_bad(&id, s->e, 0, "its data is missing");
-	else
-		r = db_fail(s->h->db, rc, "reading a chunk", s->e);
-	if (r == 0)
-		r = s->kind == SINK_HISTOGRAM ? chunk_decode_hists(&id, &blob, s->e, &s->hists)
-					      : chunk_decode_points(&id, &blob, s->e, &s->points);
-	if (r == 0 && blob.count < c->n)
-		r = blob_bad(&id, s->e, 12, "fewer points than its row states");
-	sqlite3_reset(st);
-	return r;
-}
-
 static int scan_chunks(struct scan *s)
 {
-	sqlite3_stmt *st;
+	bool is_hist = s->kind == SINK_HISTOGRAM;
+	struct chunkdata d;
 	size_t i, k;
 	int r;
 
-	r = db_prepare(s->h->db, "SELECT blob FROM chunk_data WHERE id = ?1", s->e, &st);
+	r = chunkdata_open(&d, s->h->db, s->h->path, &s->r->codec, &s->r->columns, s->e);
 	for (i = 0; r == 0 && i < s->n_chunks; i++) {
-		const struct chunk *c = &s->chunks[i];
+		const struct chunk *c = &s->chunks[i].c;
 
-		if (!scan_wants_chunk(s, c))
+		if (!scan_wants_chunk(s, &s->chunks[i]))
 			continue;
-		r = scan_read_chunk(s, c, st);
+		s->points.n = 0;
+		hists_reset(&s->hists);
+		r = chunkdata_read(&d, c, is_hist, s->e, &s->points, &s->hists);
+		chunkdata_end(&d); /* the caller's function may take its time */
 		for (k = 0; r == 0 && k < c->n; k++)
-			r = s->kind == SINK_HISTOGRAM ? scan_give_hist(s, k, c->segment.no)
-						      : scan_give_point(s, k, c->segment.no);
+			r = is_hist ? scan_give_hist(s, k, c->segment.no)
+				    : scan_give_point(s, k, c->segment.no);
 	}
-	sqlite3_finalize(st);
+	chunkdata_close(&d);
 	return r;
 }
 
@@ -250,29 +282,6 @@ static int scan_block(struct scan *s, struct segment *at, bool give)
 	return r;
 }
 
-static int scan_row(struct scan *s, const struct hosts_tail *row, struct segment *at, bool give)
-{
-	const struct blob_id id = {s->h->path, "tail", row->seq, 0};
-	bool is_hist = s->kind == SINK_HISTOGRAM;
-	struct tail_block block;
-	struct tail_walk w;
-	int r = tail_begin(&w, &id, &row->blob, s->e);
-
-	while (r == 0 && (r = tail_block(&w, &block)) > 0) {
-		r = 0;
-		if (block.is_hist != is_hist || block.series < s->series)
-			continue;
-		if (block.series > s->series)
-			break;
-		s->points.n = 0;
-		hists_reset(&s->hists);
-		r = is_hist ? tail_hists(&w, &block, &s->hists)
-			    : tail_points(&w, &block, &s->points);
-		return r < 0 ? r : scan_block(s, at, give);
-	}
-	return r;
-}
-
 static int scan_tail(struct scan *s, bool give)
 {
 	struct segment at = {.step = SINK_STEP_NONE};
@@ -280,9 +289,15 @@ static int scan_tail(struct scan *s, bool give)
 	int r = 0;
 
 	if (s->n_chunks)
-		at = s->chunks[s->n_chunks - 1].segment;
-	for (i = 0; r == 0 && i < s->h->n_tail; i++)
-		r = scan_row(s, &s->h->tail[i], &at, give);
+		at = s->chunks[s->n_chunks - 1].c.segment;
+	for (i = 0; r == 0 && i < s->h->n_tail; i++) {
+		s->points.n = 0;
+		hists_reset(&s->hists);
+		r = hosts_points(s->r, s->h, &s->h->tail[i], s->series, s->kind == SINK_HISTOGRAM,
+				 s->e, &s->points, &s->hists);
+		if (r == 0)
+			r = scan_block(s, &at, give);
+	}
 	return r;
 }
 

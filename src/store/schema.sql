@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The database of one run on one host, version 1. docs/schema.md explains every
+-- The database of one run on one host, version 2. docs/schema.md explains every
 -- column; a change here needs a new version and a migration in db.c. No double
 -- quotes and no backslashes: the build turns this file into a C string.
 
@@ -107,31 +107,29 @@ CREATE TABLE tail (
 CREATE TABLE chunk (
   series INTEGER NOT NULL,
   ordinal INTEGER NOT NULL,
-  data INTEGER NOT NULL,
   start INTEGER NOT NULL,
   n INTEGER NOT NULL,
   segment INTEGER NOT NULL,
   segment_step INTEGER,
-  segment_time INTEGER NOT NULL,
-  seq_min INTEGER NOT NULL,
-  seq_max INTEGER NOT NULL,
-  time_min INTEGER NOT NULL,
-  time_max INTEGER NOT NULL,
-  step_min INTEGER,
-  step_max INTEGER,
-  nan INTEGER NOT NULL,
-  observed INTEGER NOT NULL,
-  sum REAL,
-  min REAL,
-  max REAL,
-  min_at INTEGER,
-  max_at INTEGER,
-  first REAL,
-  last REAL,
+  segment_time INTEGER,
+  axis INTEGER,
+  pack INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  len INTEGER NOT NULL,
   PRIMARY KEY (series, ordinal)
 ) WITHOUT ROWID;
 
-CREATE TABLE chunk_data (
+CREATE TABLE axis (
+  id INTEGER PRIMARY KEY,
+  blob BLOB NOT NULL
+);
+
+CREATE TABLE pack (
+  id INTEGER PRIMARY KEY,
+  blob BLOB NOT NULL
+);
+
+CREATE TABLE summary (
   id INTEGER PRIMARY KEY,
   blob BLOB NOT NULL
 );

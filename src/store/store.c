@@ -34,19 +34,48 @@ static const char *const store_statements[SQL_N] = {
 		      " VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
 	[SQL_ATTR] = "INSERT OR REPLACE INTO attr(seq, process, key, value) VALUES(?1,?2,?3,?4)",
 	[SQL_TAIL] = "INSERT INTO tail(seq, blob) VALUES(?1,?2)",
-	[SQL_TAIL_READ] = "SELECT seq, blob FROM tail WHERE seq > ?1 ORDER BY seq",
-	[SQL_TAIL_DELETE] = "DELETE FROM tail WHERE seq <= ?1",
+	[SQL_TAIL_READ] = "SELECT seq, blob FROM tail WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq",
+	[SQL_TAIL_DELETE] = "DELETE FROM tail WHERE seq BETWEEN ?1 AND ?2",
 	[SQL_LANE] = "INSERT OR REPLACE INTO lane(ring, lane, seq, pos, rec, stored, overwritten,"
 		     " broken, dropped, process) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
-	[SQL_META] = "INSERT OR REPLACE INTO meta(key, value) VALUES('folded', ?1)",
-	[SQL_CHUNK] = "INSERT OR REPLACE INTO chunk(" CHUNKROW_COLUMNS ") VALUES(?1,?2,?3,?4,?5,?6,"
-		      "?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23)",
+	[SQL_META] = "INSERT OR REPLACE INTO meta(key, value) VALUES(?1, ?2)",
+	[SQL_CHUNK] = "INSERT INTO chunk(" CHUNKROW_COLUMNS ")"
+		      " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)",
 	[SQL_CHUNK_LAST] = "SELECT " CHUNKROW_COLUMNS
 			   " FROM chunk WHERE series = ?1 ORDER BY ordinal DESC LIMIT 1",
-	[SQL_DATA_NEW] = "INSERT INTO chunk_data(blob) VALUES(?1)",
-	[SQL_DATA_SET] = "UPDATE chunk_data SET blob = ?1 WHERE id = ?2",
-	[SQL_DATA_GET] = "SELECT blob FROM chunk_data WHERE id = ?1",
+	[SQL_AXIS] = "INSERT INTO axis(id, blob) VALUES(?1, ?2)",
+	[SQL_PACK] = "INSERT INTO pack(id, blob) VALUES(?1, ?2)",
+	[SQL_SUMMARY_GET] = "SELECT blob FROM summary WHERE id = ?1",
+	[SQL_SUMMARY_SET] = "INSERT OR REPLACE INTO summary(id, blob) VALUES(?1, ?2)",
 };
+
+const char *const store_meta_names[META_N] = {
+	[META_FOLDED] = "folded",
+	[META_FOLDS] = "folds",
+	[META_AXIS] = "axis",
+	[META_PACK] = "pack",
+};
+
+int store_meta_read(sqlite3 *db, struct err *e, int64_t ret[META_N])
+{
+	sqlite3_stmt *st;
+	size_t i;
+	int rc, r = db_prepare(db, "SELECT value FROM meta WHERE key = ?1", e, &st);
+
+	for (i = 0; r == 0 && i < META_N; i++) {
+		sqlite3_bind_text(st, 1, store_meta_names[i], -1, SQLITE_STATIC);
+		rc = sqlite3_step(st);
+		ret[i] = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
+		if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+			r = db_fail(db, rc, "reading table meta", e);
+		if (r == 0 && ret[i] < 0)
+			r = err_set(e, -EUCLEAN, "%s: table meta: %s is negative",
+				    sqlite3_db_filename(db, "main"), store_meta_names[i]);
+		sqlite3_reset(st);
+	}
+	sqlite3_finalize(st);
+	return r;
+}
 
 static int64_t store_clock(clockid_t id)
 {
@@ -94,7 +123,9 @@ static void store_disconnect(struct store *s)
 	s->db = NULL;
 	catalog_done(&s->catalog);
 	commit_done(&s->commit);
-	s->seq = s->folded = s->tail_rows = s->tail_body = 0;
+	while (s->n_merged)
+		free(s->merged[--s->n_merged].series);
+	s->seq = s->tail_rows = s->tail_body = 0;
 }
 
 static int store_load_lanes(struct store *s, struct err *e)
@@ -131,46 +162,62 @@ static int store_load_lanes(struct store *s, struct err *e)
 	return r;
 }
 
-static int store_load_row(struct store *s, sqlite3_stmt *st, struct err *e)
+static int store_load_plain(struct store *s, const struct blob_id *id, const struct blob *blob,
+			    struct err *e)
 {
-	const struct blob_id id = {s->path, "tail", (uint64_t)sqlite3_column_int64(st, 0), 0};
 	struct sink_position p;
 	struct tail_block block;
 	struct tail_walk w;
+	int r = tail_begin(&w, id, blob, e);
+
+	while (r == 0 && (r = tail_position(&w, &p)) > 0)
+		r = commit_load_lane(s, &p, false, e);
+	while (r == 0 && (r = tail_block(&w, &block)) > 0)
+		r = block.series > s->catalog.n_series
+			    ? blob_bad(id, e, 0, "a series that is not defined")
+			    : 0;
+	if (r < 0)
+		return r;
+	s->tail_rows++;
+	s->tail_body += blob->len;
+	return 0;
+}
+
+static int store_load_row(struct store *s, sqlite3_stmt *st, struct err *e)
+{
+	const struct blob_id id = {s->path, "tail", (uint64_t)sqlite3_column_int64(st, 0), 0};
+	struct store_merged note;
 	struct blob blob;
 	int r;
 
 	r = blob_open(&s->codec, &id, sqlite3_column_blob(st, 1),
 		      (size_t)sqlite3_column_bytes(st, 1), e, &blob);
-	if (r == 0)
-		r = tail_begin(&w, &id, &blob, e);
-	while (r == 0 && (r = tail_position(&w, &p)) > 0)
-		r = commit_load_lane(s, &p, false, e);
-	while (r == 0 && (r = tail_block(&w, &block)) > 0)
-		r = block.series > s->catalog.n_series
-			    ? blob_bad(&id, e, 0, "a series that is not defined")
-			    : 0;
 	if (r < 0)
 		return r;
-	s->seq = id.a;
-	s->tail_rows++;
-	s->tail_body += blob.len;
+	if (id.a > (uint64_t)s->meta[META_FOLDED]) {
+		s->seq = id.a;
+		return store_load_plain(s, &id, &blob, e);
+	}
+	r = fold_note_merged(s, &id, &blob, e, &note);
+	if (r < 0)
+		return r;
+	s->merged = xgrow(s->merged, s->n_merged, &s->cap_merged, sizeof(*s->merged));
+	s->merged[s->n_merged++] = note;
 	return 0;
 }
 
 static int store_load_tail(struct store *s, struct err *e)
 {
 	sqlite3_stmt *st = s->sql[SQL_TAIL_READ];
-	int64_t folded = 0;
 	int rc, r;
 
-	r = db_int(s->db, "SELECT value FROM meta WHERE key = 'folded'", e, &folded);
-	if (r < 0 && r != -ENODATA)
+	r = store_meta_read(s->db, e, s->meta);
+	if (r < 0)
 		return r;
-	s->seq = s->folded = (uint64_t)folded;
+	s->seq = (uint64_t)s->meta[META_FOLDED];
 	s->tail_since = store_mono_ns();
-	r = 0;
-	sqlite3_bind_int64(st, 1, folded);
+	sqlite3_bind_int64(st, 1, INT64_MIN);
+	sqlite3_bind_int64(st, 2, INT64_MAX);
 	while (r == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW)
 		r = store_load_row(s, st, e);
 	if (r == 0 && rc != SQLITE_DONE)
@@ -356,6 +403,8 @@ static void store_free(struct store *s)
 	store_disconnect(s);
 	store_unlock(s);
 	blob_codec_done(&s->codec);
+	column_codec_done(&s->columns);
+	free(s->merged);
 	free(s->dir);
 	free(s->path);
 	free(s->lock_path);
@@ -384,6 +433,7 @@ int store_open(const struct store_options *o, struct err *e, struct store **ret)
 	s->wal = !o->no_wal && fstype_is_wal_safe(dir);
 	free(name);
 	blob_codec_init(&s->codec);
+	column_codec_init(&s->columns);
 	r = store_lock(s, e);
 	if (r == 0)
 		r = store_open_files(s, e);

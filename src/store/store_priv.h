@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "store/codec.h"
 #include "store/store.h"
+#include "store/summary.h"
 
 #include <pthread.h>
 #include <sqlite3.h>
@@ -22,7 +23,7 @@
 /* ---- db.c: the connection ----------------------------------------------- */
 
 #define DB_APPLICATION_ID 0x4c415053 /* "LAPS" */
-#define DB_VERSION 1                 /* PRAGMA user_version of this lapse */
+#define DB_VERSION 2                 /* PRAGMA user_version of this lapse */
 #define DB_BLOB_MAX (256 << 20)      /* longest value SQLite may hand over */
 
 /* -errno of a result of SQLite; db may be NULL. */
@@ -203,11 +204,32 @@ enum store_sql {
 	SQL_META,
 	SQL_CHUNK,
 	SQL_CHUNK_LAST,
-	SQL_DATA_NEW,
-	SQL_DATA_SET,
-	SQL_DATA_GET,
+	SQL_AXIS,
+	SQL_PACK,
+	SQL_SUMMARY_GET,
+	SQL_SUMMARY_SET,
 	SQL_N
 };
+
+/* A merged row of the tail. */
+struct store_merged {
+	uint64_t seq, points;
+	size_t bytes;
+	uint8_t *series; /* bit id - 1: it has points of this series */
+	size_t n_series; /* bits */
+};
+
+/* Numbers that the table meta keeps; each only grows. */
+enum store_meta {
+	META_FOLDED, /* last commit in a fold */
+	META_FOLDS,  /* folds so far: a reader sees that merged rows changed */
+	META_AXIS,   /* last row of axis and of pack: never used again */
+	META_PACK,
+	META_N
+};
+extern const char *const store_meta_names[META_N];
+/* Read them all; those that are not there are 0. */
+int store_meta_read(sqlite3 *db, struct err *e, int64_t ret[META_N]);
 
 struct store {
 	struct sink sink; /* first */
@@ -220,12 +242,15 @@ struct store {
 	sqlite3 *db;
 	sqlite3_stmt *sql[SQL_N];
 	struct err err;
-	uint64_t seq;    /* last commit */
-	uint64_t folded; /* last commit in chunks */
+	uint64_t seq; /* last commit */
+	int64_t meta[META_N];
 	struct catalog catalog;
 	struct commit commit;
 	struct blob_codec codec;
-	uint64_t tail_rows, tail_body; /* not folded: rows, bytes of their bodies */
+	struct column_codec columns;
+	struct store_merged *merged; /* oldest first */
+	size_t n_merged, cap_merged;
+	uint64_t tail_rows, tail_body; /* plain rows, bytes of their bodies */
 	int64_t tail_since;            /* CLOCK_MONOTONIC ns of the first of them */
 	struct checkpoint checkpoint;
 	bool folding; /* a fold is due and not all slices are done */
@@ -241,38 +266,169 @@ int64_t store_utc_ns(void);
 
 /* ---- fold.c ------------------------------------------------------------------- */
 
-#define FOLD_BYTES (4u << 20)   /* fold a tail whose bodies exceed this, */
+#define FOLD_BYTES (4u << 20)   /* fold a tail whose plain rows exceed this, */
 #define FOLD_SERIES_BYTES 4096u /* or this much a series if that is more, */
 #define FOLD_BYTES_MAX                                                                             \
 	(32u << 20) /* but at the latest here; also the most that                                  \
 		       one transaction takes (at least one row) */
 #define FOLD_SLICE                                                                                 \
 	(512u << 10) /* of bodies folded by one call, unless all is asked for:                     \
-			tens of ms; more with many series, so that chunks                          \
-			do not become small */
+			tens of ms; more with many series */
 #define FOLD_ROWS 4096u
 #define FOLD_SECONDS 600
+#define FOLD_MERGED_BYTES (4u << 20) /* merged rows together; beyond, the longest series are       \
+					sealed early */
+#define FOLD_MERGED_SERIES_BYTES 64u /* or this much a series if that is more */
 
-/* ---- chunkrow.c: the table chunk --------------------------------------------- */
+/* A row of the tail in memory. */
+struct fold_row {
+	uint64_t seq;
+	struct blob blob; /* body owned */
+};
+/* Bytes of merged rows at which series are sealed early. */
+uint64_t store_merged_max(const struct store *s);
+/* Note a merged row that is in the tail. 0 or -errno; checks its directory. */
+int fold_note_merged(struct store *s, const struct blob_id *id, const struct blob *b,
+		     struct err *e, struct store_merged *ret);
+
+/* ---- build.c: series on axes ----------------------------------------------------- */
+
+#define BUILD_AXES 4u	 /* latest axes, kept as columns */
+#define BUILD_WAITING 3u /* series whose axis is not decided */
+
+struct build_axis {
+	uint32_t n;
+	size_t at, len; /* its body in build.axis_bytes */
+	int64_t id;     /* row of axis; 0: not written */
+};
+struct build_slot {
+	struct axis axis;
+	uint32_t index; /* in build.axes */
+	uint64_t used;
+};
+struct build_entry {
+	uint32_t series, axis, n;
+	uint32_t order; /* in which it was made */
+	bool is_hist, is_full, sealed;
+	size_t at, len; /* its body in build.bytes */
+};
+struct build_wait {
+	uint32_t series;
+	struct points points;
+	size_t from; /* points before it are done */
+};
+struct build {
+	const char *path;
+	struct err *e;
+	struct column_codec *columns;
+	struct build_axis *axes;
+	size_t n_axes, cap_axes;
+	struct build_slot slots[BUILD_AXES];
+	size_t n_slots;
+	uint64_t clock;
+	struct build_entry *entries;
+	size_t n_entries, cap_entries;
+	struct build_wait waiting[BUILD_WAITING];
+	size_t n_waiting;
+	struct buf bytes, axis_bytes;
+	struct presence presence;
+};
+void build_init(struct build *b, const char *path, struct column_codec *columns, struct err *e);
+void build_done(struct build *b);
+/* Take points of a series, series ascending; p->n becomes 0, or, if more will
+ * come, less than 2 * CHUNK_POINTS_MAX - 1. 0 or -errno. */
+int build_points(struct build *b, uint32_t series, struct points *p, bool more);
+int build_hists(struct build *b, uint32_t series, struct hists *h, bool more);
+/* All has come: the entries are complete, points first, by series. */
+int build_end(struct build *b);
+struct merged_axis build_axis_at(const struct build *b, size_t i);
+
+/* ---- gather.c: the tail by series -------------------------------------------------- */
+
+/* Give the points of rows, oldest first, to b, series by series. 0 or -errno. */
+int gather_rows(struct store *s, const struct fold_row *rows, size_t n, struct build *b,
+		struct err *e);
+
+/* ---- seal.c: entries to chunks ------------------------------------------------------ */
+
+/* Write the entries marked `sealed` as chunks, with axes, packs and summaries. The
+ * last ids used are in meta. 0 or -errno. */
+int seal_entries(struct store *s, struct build *b, int64_t meta[META_N], struct err *e);
+
+/* ---- chunkrow.c: the table chunk ---------------------------------------------------- */
 
 /* Columns in the order in which chunkrow_read() takes them. */
 #define CHUNKROW_COLUMNS                                                                           \
-	"series, ordinal, data, start, n, segment, segment_step, segment_time, seq_min, seq_max,"  \
-	" time_min, time_max, step_min, step_max, nan, observed, sum, min, max, min_at, max_at,"   \
-	" first, last"
-#define CHUNKROW_N 23
+	"series, ordinal, start, n, segment, segment_step, segment_time, axis, pack, at, len"
+#define CHUNKROW_N 11
+#define CHUNKROW_PACK (64u << 10)     /* a pack is closed at this size */
+#define CHUNKROW_PACK_MAX (16u << 20) /* and never has more: a chunk of histograms may be long */
 
 void chunkrow_bind(sqlite3_stmt *st, const struct chunk *c);
 /* 0 or -EUCLEAN: numbers that no lapse writes. */
 int chunkrow_read(sqlite3_stmt *st, const char *path, struct err *e, struct chunk *ret);
 
-/* ---- reader: hosts.c, lists.c, scan.c ------------------------------------------ */
+/* Reading the points behind rows; the axis used last is kept. */
+struct chunkdata {
+	sqlite3 *db;
+	const char *path;
+	struct blob_codec *codec;
+	struct column_codec *columns;
+	sqlite3_stmt *get_axis;
+	sqlite3_blob *pack;
+	struct axis axis;
+	int64_t axis_id; /* 0: none */
+	struct buf bytes;
+};
+int chunkdata_open(struct chunkdata *d, sqlite3 *db, const char *path, struct blob_codec *codec,
+		   struct column_codec *columns, struct err *e);
+void chunkdata_close(struct chunkdata *d);
+/* Let go of the pack, so that no transaction stays open. */
+void chunkdata_end(struct chunkdata *d);
+/* Row `id` of axis into d->axis. */
+int chunkdata_axis(struct chunkdata *d, int64_t id, struct err *e);
+/* Append a chunk's points to points or hists. */
+int chunkdata_read(struct chunkdata *d, const struct chunk *c, bool is_hist, struct err *e,
+		   struct points *points, struct hists *hists);
+
+/* ---- tree.c: summary trees ------------------------------------------------------------ */
+
+struct tree_db {
+	const char *path;
+	struct blob_codec *codec;
+	struct column_codec *columns;
+	sqlite3_stmt *get; /* SELECT blob FROM summary WHERE id = ?1 */
+	sqlite3_stmt *set; /* INSERT OR REPLACE INTO summary(id, blob) VALUES(?1, ?2) */
+};
+/* Decode the page in column `at` of a row; nodes has room for SUMMARY_PAGE. */
+int tree_read(const struct tree_db *db, sqlite3_stmt *st, int at, int64_t id, struct err *e,
+	      struct summary *nodes, size_t *ret_n);
+/* Read a page. -EUCLEAN also if it is missing. */
+int tree_get(const struct tree_db *db, int64_t id, struct err *e, struct summary *nodes,
+	     size_t *ret_n);
+
+/* Adding chunks to the tree of a series. */
+struct tree {
+	const struct tree_db *db;
+	uint32_t series;
+	unsigned levels;
+	struct tree_level *level[SUMMARY_LEVELS];
+	struct buf body;
+};
+void tree_init(struct tree *t, const struct tree_db *db);
+void tree_done(struct tree *t);
+/* Begin with a series that has so many chunks; add one; write what changed. */
+int tree_open(struct tree *t, uint32_t series, uint32_t chunks, struct err *e);
+int tree_add(struct tree *t, const struct summary *leaves, size_t n, struct err *e);
+int tree_close(struct tree *t, struct err *e);
+
+/* ---- reader: hosts.c, lists.c, scan.c ------------------------------------------------- */
 
 #define HOSTS_MAX 4096u
 #define HOSTS_HOLD_NS 200000000 /* longest a transaction is held, about */
 #define HOSTS_TAIL_MAX (512u << 20)
 
-/* A tail row in memory; never changes once committed. */
+/* A tail row in memory, plain or merged; never changes. */
 struct hosts_tail {
 	uint64_t seq;
 	struct blob blob; /* body owned */
@@ -281,8 +437,9 @@ struct hosts_tail {
 struct hosts_one {
 	char *name, *path;
 	sqlite3 *db;
-	struct hosts_tail *tail;
+	struct hosts_tail *tail; /* merged rows, then plain ones */
 	size_t n_tail, cap_tail, tail_bytes;
+	int64_t folds; /* as of which the merged rows are */
 };
 
 struct store_reader {
@@ -290,6 +447,7 @@ struct store_reader {
 	size_t n_hosts, cap_hosts;
 	struct buf warning;
 	struct blob_codec codec;
+	struct column_codec columns;
 	char *run_text[12]; /* strings of store_reader_run() */
 };
 
@@ -297,5 +455,10 @@ struct store_reader {
 int hosts_sync_tail(struct store_reader *r, struct hosts_one *h, struct err *e);
 int hosts_begin(struct hosts_one *h, struct err *e);
 void hosts_end(struct hosts_one *h);
+
+/* Append what a row of the tail has of a series; nothing if it has none. */
+int hosts_points(struct store_reader *r, const struct hosts_one *h, const struct hosts_tail *row,
+		 uint32_t series, bool is_hist, struct err *e, struct points *points,
+		 struct hists *hists);
 
 #endif

@@ -74,7 +74,7 @@ static void tail_put_hists(struct buf *b, const struct tail_in *in, const struct
 		for (n = 1; i + n < h->n && h->rows[in->hist_order[i + n]].series == now; n++)
 			;
 		buf_reset(&rows);
-		hists_encode(&rows, h, in->hist_order + i, n, base);
+		hists_encode(&rows, h, in->hist_order + i, 0, n, base);
 		buf_uvarint(b, now - series);
 		buf_uvarint(b, n);
 		buf_uvarint(b, rows.len);

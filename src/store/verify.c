@@ -1,28 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * verify.c - checks a whole database: SQLite's own check, every tail row and
- * every chunk decoded and compared with what its row states.
+ * verify.c - checks a whole database: SQLite's own check, every row of the tail
+ * and every chunk decoded, rows that must follow each other or belong to another.
  */
 #include "base/mem.h"
-#include "store/store_priv.h"
+#include "store/verify_priv.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct verify {
-	const char *path;
-	sqlite3 *db;
-	struct err *e;
-	struct blob_codec codec;
-	uint8_t *kinds; /* of series, id - 1 */
-	size_t n_series, cap_series;
-	struct points points;
-	struct hists hists;
-	struct chunk before; /* chunk row before, series 0: none */
-	uint64_t folded;
-};
 
 static int verify_integrity(struct verify *v)
 {
@@ -40,9 +26,7 @@ static int verify_integrity(struct verify *v)
 	return r;
 }
 
-typedef int (*verify_fn)(struct verify *v, sqlite3_stmt *st);
-
-static int verify_rows(struct verify *v, const char *sql, verify_fn fn)
+int verify_rows(struct verify *v, const char *sql, verify_fn fn)
 {
 	sqlite3_stmt *st;
 	int rc, r = db_prepare(v->db, sql, v->e, &st);
@@ -83,134 +67,129 @@ static int verify_block(struct verify *v, const struct tail_walk *w, const struc
 	return b->is_hist ? tail_hists(w, b, &v->hists) : tail_points(w, b, &v->points);
 }
 
-static int verify_tail(struct verify *v, sqlite3_stmt *st)
+static int verify_plain(struct verify *v, const struct blob_id *id, const struct blob *blob)
 {
-	const struct blob_id id = {v->path, "tail", (uint64_t)sqlite3_column_int64(st, 0), 0};
 	struct tail_block block;
 	struct tail_walk w;
-	struct blob blob;
 	int r;
 
-	if (id.a <= v->folded)
-		return blob_bad(&id, v->e, 0, "the row is folded already");
-	r = blob_open(&v->codec, &id, sqlite3_column_blob(st, 1),
-		      (size_t)sqlite3_column_bytes(st, 1), v->e, &blob);
-	if (r == 0)
-		r = tail_begin(&w, &id, &blob, v->e);
+	if (id->a != v->seq + 1)
+		return blob_bad(id, v->e, 0, "a commit is missing before it");
+	r = tail_begin(&w, id, blob, v->e);
 	while (r == 0 && (r = tail_block(&w, &block)) > 0)
 		r = verify_block(v, &w, &block);
 	return r;
 }
 
-static bool verify_is_same(double a, double b)
+static int verify_entry(struct verify *v, const struct merged *m, const struct merged_entry *x)
 {
-	return a == b || (isnan(a) && isnan(b));
-}
-
-static bool verify_is_summary(const struct chunk *a, const struct chunk *b)
-{
-	return a->n == b->n && a->time_min == b->time_min && a->time_max == b->time_max &&
-	       a->step_min == b->step_min && a->step_max == b->step_max && a->nan == b->nan &&
-	       a->observed == b->observed && a->min_at == b->min_at && a->max_at == b->max_at &&
-	       verify_is_same(a->sum, b->sum) && verify_is_same(a->min, b->min) &&
-	       verify_is_same(a->max, b->max) && verify_is_same(a->first, b->first) &&
-	       verify_is_same(a->last, b->last);
-}
-
-/* Does the row follow the one before: ordinals, points, segments, commits? */
-static bool verify_follows(const struct verify *v, const struct chunk *c)
-{
-	const struct chunk *b = &v->before;
-
-	if (c->seq_min > c->seq_max || c->seq_max > v->folded)
-		return false;
-	if (b->series != c->series)
-		return c->ordinal == 0 && c->start == 0;
-	return c->ordinal == b->ordinal + 1 && c->start == b->start + b->n &&
-	       c->segment.no >= b->segment.no && c->segment.no <= b->segment.no + 1 &&
-	       c->seq_min >= b->seq_max;
-}
-
-static int verify_chunk_data(struct verify *v, sqlite3_stmt *st, const struct blob_id *id,
-			     struct chunk *c)
-{
-	struct points_view view;
-	struct blob blob;
 	int r;
 
 	v->points.n = 0;
 	hists_reset(&v->hists);
-	if (sqlite3_column_type(st, CHUNKROW_N) != SQLITE_BLOB)
-		return blob_bad(id, v->e, 0, "its data is missing");
-	r = blob_open(&v->codec, id, sqlite3_column_blob(st, CHUNKROW_N),
-		      (size_t)sqlite3_column_bytes(st, CHUNKROW_N), v->e, &blob);
+	if (x->series > v->n_series || x->is_hist != (v->kinds[x->series - 1] == SINK_HISTOGRAM))
+		return blob_bad(m->id, v->e, 0, "a series that is not defined, or of another kind");
+	if (x->is_hist)
+		return merged_hists(m, x, &v->hists);
+	r = merged_axis(m, x->axis, &v->columns, &v->axis);
+	return r < 0 ? r : merged_points(m, x, &v->columns, &v->axis, &v->points);
+}
+
+static int verify_merged(struct verify *v, const struct blob_id *id, const struct blob *blob)
+{
+	struct merged_entry x;
+	struct merged m;
+	int r = merged_begin(&m, id, blob, v->e);
+
 	if (r < 0)
 		return r;
-	if (v->kinds[c->series - 1] == SINK_HISTOGRAM) {
-		r = chunk_decode_hists(id, &blob, v->e, &v->hists);
-		chunk_sum_hists(c, &v->hists);
-	} else {
-		r = chunk_decode_points(id, &blob, v->e, &v->points);
-		view = points_slice(&v->points, 0, v->points.n);
-		chunk_sum_points(c, &view);
-	}
+	if (m.first <= v->seq || m.first > id->a)
+		r = blob_bad(id, v->e, 0, "its commits are in the row before");
+	while (r == 0 && (r = merged_next(&m, &x)) > 0)
+		r = verify_entry(v, &m, &x);
+	merged_done(&m);
 	return r;
 }
 
-static int verify_chunk(struct verify *v, sqlite3_stmt *st)
+static int verify_tail(struct verify *v, sqlite3_stmt *st)
 {
-	struct chunk row, found;
-	struct blob_id id = {v->path, "chunk", 0, 0};
-	int r = chunkrow_read(st, v->path, v->e, &row);
+	const struct blob_id id = {v->path, "tail", (uint64_t)sqlite3_column_int64(st, 0), 0};
+	uint64_t folded = (uint64_t)v->meta[META_FOLDED];
+	struct blob blob;
+	int r;
 
-	if (r < 0)
-		return r;
-	id.a = row.series;
-	id.b = row.ordinal;
-	if (row.series > v->n_series)
-		return blob_bad(&id, v->e, 0, "a series that is not defined");
-	found = row;
-	r = verify_chunk_data(v, st, &id, &found);
-	if (r < 0)
-		return r;
-	if (!verify_is_summary(&row, &found))
-		return blob_bad(&id, v->e, 0, "its row states other figures than its data");
-	if (!verify_follows(v, &row))
-		return blob_bad(&id, v->e, 0, "its row does not follow the one before");
-	v->before = row;
+	r = blob_open(&v->codec, &id, sqlite3_column_blob(st, 1),
+		      (size_t)sqlite3_column_bytes(st, 1), v->e, &blob);
+	if (r == 0 && id.a > folded && v->seq < folded)
+		v->seq = folded;
+	if (r == 0 && (blob.format == BLOB_MERGED) != (id.a <= folded))
+		r = blob_bad(&id, v->e, 0, "the row is folded already, or not yet");
+	if (r == 0)
+		r = blob.format == BLOB_MERGED ? verify_merged(v, &id, &blob)
+					       : verify_plain(v, &id, &blob);
+	v->seq = id.a;
+	return r;
+}
+
+/* ---- what belongs to something ------------------------------------------------------ */
+
+static int verify_no_rows(struct verify *v, const char *sql, const char *what)
+{
+	int64_t n = 0;
+	int r = db_int(v->db, sql, v->e, &n);
+
+	if (r == 0 && n)
+		r = err_set(v->e, -EUCLEAN, "%s: %lld %s", v->path, (long long)n, what);
+	return r;
+}
+
+/* Slices of a pack lie one behind the other. */
+static int verify_slice(struct verify *v, sqlite3_stmt *st)
+{
+	int64_t pack = sqlite3_column_int64(st, 0), at = sqlite3_column_int64(st, 1);
+
+	if (pack == v->pack && at < v->pack_end)
+		return err_set(v->e, -EUCLEAN, "%s: table pack, id %lld: chunks overlap at %lld",
+			       v->path, (long long)pack, (long long)at);
+	v->pack = pack;
+	v->pack_end = at + sqlite3_column_int64(st, 2);
 	return 0;
+}
+
+static int verify_belonging(struct verify *v)
+{
+	int r = verify_rows(v, "SELECT pack, at, len FROM chunk ORDER BY pack, at", verify_slice);
+
+	if (r == 0)
+		r = verify_no_rows(v,
+				   "SELECT count(*) FROM pack WHERE id NOT IN (SELECT pack FROM"
+				   " chunk) OR id > (SELECT value FROM meta WHERE key = 'pack')",
+				   "rows of pack belong to no chunk, or are newer than meta says");
+	if (r == 0)
+		r = verify_no_rows(v,
+				   "SELECT count(*) FROM axis WHERE id NOT IN (SELECT axis FROM"
+				   " chunk WHERE axis NOT NULL) OR"
+				   " id > (SELECT value FROM meta WHERE key = 'axis')",
+				   "rows of axis belong to no chunk, or are newer than meta says");
+	return r;
 }
 
 static int verify_all(struct verify *v)
 {
-	int64_t folded = 0, lost = 0;
 	int r = verify_integrity(v);
 
 	if (r == 0)
-		r = db_int(v->db, "SELECT value FROM meta WHERE key = 'folded'", v->e, &folded);
-	if (r < 0 && r != -ENODATA)
-		return r;
-	v->folded = (uint64_t)folded;
-	r = verify_rows(v,
-			"SELECT s.id, s.kind, p.id FROM series s LEFT JOIN process p"
-			" ON p.id = s.process ORDER BY s.id",
-			verify_series);
+		r = store_meta_read(v->db, v->e, v->meta);
+	if (r == 0)
+		r = verify_rows(v,
+				"SELECT s.id, s.kind, p.id FROM series s LEFT JOIN process p"
+				" ON p.id = s.process ORDER BY s.id",
+				verify_series);
 	if (r == 0)
 		r = verify_rows(v, "SELECT seq, blob FROM tail ORDER BY seq", verify_tail);
 	if (r == 0)
-		r = verify_rows(v,
-				"SELECT " CHUNKROW_COLUMNS ", blob FROM chunk LEFT JOIN chunk_data"
-				" ON id = data ORDER BY series, ordinal",
-				verify_chunk);
-	if (r == 0)
-		r = db_int(
-			v->db,
-			"SELECT (SELECT count(*) FROM chunk_data) - (SELECT count(*) FROM chunk)",
-			v->e, &lost);
-	if (r == 0 && lost)
-		r = err_set(v->e, -EUCLEAN, "%s: %lld rows of chunk_data belong to no chunk",
-			    v->path, (long long)lost);
-	return r;
+		r = verify_chunks(v);
+	return r < 0 ? r : verify_belonging(v);
 }
 
 int store_check(const char *db_path, struct err *e)
@@ -224,14 +203,17 @@ int store_check(const char *db_path, struct err *e)
 	if (r == 0 && warning.len)
 		r = err_set(e, -EROFS, "%s", buf_str(&warning));
 	blob_codec_init(&v.codec);
+	column_codec_init(&v.columns);
 	if (r == 0)
 		r = db_exec(v.db, "BEGIN", e);
 	if (r == 0)
 		r = verify_all(&v);
 	sqlite3_close_v2(v.db);
 	blob_codec_done(&v.codec);
+	column_codec_done(&v.columns);
 	points_done(&v.points);
 	hists_done(&v.hists);
+	axis_done(&v.axis);
 	free(v.kinds);
 	buf_done(&warning);
 	return r;

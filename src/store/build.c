@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * build.c - puts series onto axes: points that are rows of an axis made for
+ * another series share it. Which series makes the axis matters if some missed a
+ * few rounds, so that a few wait until a fuller one has come.
+ */
+#include "base/mem.h"
+#include "store/store_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUILD_BYTES_MAX (1u << 30)
+
+void build_init(struct build *b, const char *path, struct column_codec *columns, struct err *e)
+{
+	*b = (struct build){.path = path, .columns = columns, .e = e};
+	buf_init(&b->bytes, BUILD_BYTES_MAX);
+	buf_init(&b->axis_bytes, BUILD_BYTES_MAX);
+}
+
+void build_done(struct build *b)
+{
+	size_t i;
+
+	for (i = 0; i < BUILD_AXES; i++)
+		axis_done(&b->slots[i].axis);
+	for (i = 0; i < BUILD_WAITING; i++)
+		points_done(&b->waiting[i].points);
+	free(b->axes);
+	free(b->entries);
+	buf_done(&b->bytes);
+	buf_done(&b->axis_bytes);
+}
+
+static int build_fail(const struct build *b, int r, uint32_t series)
+{
+	return err_errno(b->e, r, "%s: encoding points of series %u", b->path, series);
+}
+
+static struct build_entry *build_entry(struct build *b, uint32_t series, size_t n)
+{
+	struct build_entry *x;
+
+	b->entries = xgrow(b->entries, b->n_entries, &b->cap_entries, sizeof(*b->entries));
+	x = &b->entries[b->n_entries];
+	*x = (struct build_entry){.series = series,
+				  .n = (uint32_t)n,
+				  .order = (uint32_t)b->n_entries++,
+				  .at = b->bytes.len};
+	return x;
+}
+
+/* The n points of v on an axis, in the rows that b->presence says. */
+static int build_put(struct build *b, uint32_t series, uint32_t axis, const struct points_view *v,
+		     size_t n)
+{
+	struct build_entry *x = build_entry(b, series, n);
+	int r = values_encode(b->columns, &b->bytes, &b->presence, v->value, n);
+
+	x->axis = axis;
+	x->is_full = b->axes[axis].n == CHUNK_POINTS_MAX;
+	x->len = b->bytes.len - x->at;
+	return r < 0 ? build_fail(b, r, series) : 0;
+}
+
+/* Put the first points of v onto an axis that is there; how many, or -errno. */
+static ssize_t build_share(struct build *b, uint32_t series, const struct points_view *v)
+{
+	size_t i, n;
+	int r;
+
+	for (i = 0; i < b->n_slots; i++) {
+		struct build_slot *s = &b->slots[i];
+
+		n = axis_match(&s->axis, v, &b->presence);
+		if (n == 0)
+			continue;
+		s->used = ++b->clock;
+		r = build_put(b, series, s->index, v, n);
+		return r < 0 ? r : (ssize_t)n;
+	}
+	return 0;
+}
+
+/* The slot used longest ago, or a new one. */
+static struct build_slot *build_slot(struct build *b)
+{
+	struct build_slot *oldest = &b->slots[0];
+	size_t i;
+
+	if (b->n_slots < BUILD_AXES)
+		return &b->slots[b->n_slots++];
+	for (i = 1; i < BUILD_AXES; i++)
+		if (b->slots[i].used < oldest->used)
+			oldest = &b->slots[i];
+	return oldest;
+}
+
+/* The first points of v make an axis of their own; how many, or -errno. */
+static ssize_t build_own(struct build *b, uint32_t series, const struct points_view *v)
+{
+	struct points_view first = *v;
+	struct build_slot *slot = build_slot(b);
+	struct build_axis *a;
+	int r;
+
+	if (first.n > CHUNK_POINTS_MAX)
+		first.n = CHUNK_POINTS_MAX;
+	b->axes = xgrow(b->axes, b->n_axes, &b->cap_axes, sizeof(*b->axes));
+	a = &b->axes[b->n_axes];
+	*a = (struct build_axis){.n = (uint32_t)first.n, .at = b->axis_bytes.len};
+	slot->index = (uint32_t)b->n_axes++;
+	slot->used = ++b->clock;
+	r = axis_set(&slot->axis, &first);
+	if (r == 0)
+		r = axis_encode(b->columns, &b->axis_bytes, &slot->axis);
+	if (r < 0)
+		return build_fail(b, r, series);
+	a->len = b->axis_bytes.len - a->at;
+	b->presence.n = 0;
+	r = build_put(b, series, slot->index, &first, first.n);
+	return r < 0 ? r : (ssize_t)first.n;
+}
+
+/* As far as it goes with the axes that are there. *from is moved on. */
+static int build_shared(struct build *b, uint32_t series, const struct points *p, size_t *from,
+			size_t keep)
+{
+	ssize_t n = 1;
+
+	while (n > 0 && p->n - *from > keep) {
+		struct points_view v = points_slice(p, *from, p->n - *from);
+
+		n = build_share(b, series, &v);
+		if (n > 0)
+			*from += (size_t)n;
+	}
+	return n < 0 ? (int)n : 0;
+}
+
+/* Who waits and has most points makes an axis; then all look again. */
+static int build_decide(struct build *b)
+{
+	struct build_wait *most = &b->waiting[0];
+	size_t i, kept = 0;
+	ssize_t n;
+	int r = 0;
+
+	for (i = 1; i < b->n_waiting; i++)
+		if (b->waiting[i].points.n - b->waiting[i].from > most->points.n - most->from)
+			most = &b->waiting[i];
+	{
+		struct points_view v =
+			points_slice(&most->points, most->from, most->points.n - most->from);
+
+		n = build_own(b, most->series, &v);
+		if (n < 0)
+			return (int)n;
+		most->from += (size_t)n;
+	}
+	for (i = 0; r == 0 && i < b->n_waiting; i++) {
+		struct build_wait *w = &b->waiting[i], swap;
+
+		r = build_shared(b, w->series, &w->points, &w->from, 0);
+		if (w->from == w->points.n)
+			continue;
+		swap = b->waiting[kept];
+		b->waiting[kept++] = *w;
+		*w = swap;
+	}
+	b->n_waiting = kept;
+	return r;
+}
+
+static void build_shift(struct points *p, size_t from)
+{
+	size_t left = p->n - from;
+
+	if (from) {
+		memmove(p->time, p->time + from, left * sizeof(*p->time));
+		memmove(p->step, p->step + from, left * sizeof(*p->step));
+		memmove(p->thread, p->thread + from, left * sizeof(*p->thread));
+		memmove(p->value, p->value + from, left * sizeof(*p->value));
+	}
+	p->n = left;
+}
+
+int build_points(struct build *b, uint32_t series, struct points *p, bool more)
+{
+	struct build_wait *w;
+	struct points swap;
+	size_t from = 0;
+	ssize_t n = 0;
+	int r;
+
+	/* With more to come, fewer than a chunk's points are no prefix to judge by. */
+	r = build_shared(b, series, p, &from, more ? CHUNK_POINTS_MAX - 1 : 0);
+	while (r == 0 && p->n - from >= 2 * CHUNK_POINTS_MAX - 1) {
+		struct points_view v = points_slice(p, from, p->n - from);
+
+		n = build_own(b, series, &v);
+		if (n < 0)
+			return (int)n;
+		from += (size_t)n;
+		r = build_shared(b, series, p, &from, more ? CHUNK_POINTS_MAX - 1 : 0);
+	}
+	build_shift(p, from);
+	if (r < 0 || more || p->n == 0)
+		return r;
+	while (r == 0 && b->n_waiting == BUILD_WAITING)
+		r = build_decide(b);
+	w = &b->waiting[b->n_waiting++];
+	w->series = series;
+	w->from = 0;
+	swap = w->points;
+	w->points = *p;
+	swap.n = 0;
+	*p = swap;
+	return r;
+}
+
+/* ---- histograms ---------------------------------------------------------------- */
+
+static int build_put_hists(struct build *b, uint32_t series, struct hists *h, size_t from, size_t n,
+			   bool full)
+{
+	struct build_entry *x = build_entry(b, series, n);
+
+	hists_put_body(&b->bytes, h, from, n);
+	x->is_hist = true;
+	x->is_full = full;
+	x->len = b->bytes.len - x->at;
+	return b->bytes.error ? build_fail(b, b->bytes.error, series) : 0;
+}
+
+int build_hists(struct build *b, uint32_t series, struct hists *h, bool more)
+{
+	size_t i, from = 0, bins = 0;
+	struct hists rest;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < h->n; i++) {
+		bins += h->rows[i].n_bins;
+		if (i + 1 - from < CHUNK_HISTS_MAX && bins < CHUNK_BINS_MAX)
+			continue;
+		r = build_put_hists(b, series, h, from, i + 1 - from, true);
+		from = i + 1;
+		bins = 0;
+	}
+	if (r == 0 && !more && from < h->n)
+		r = build_put_hists(b, series, h, from, h->n - from, false);
+	hists_init(&rest);
+	for (i = from; r == 0 && more && i < h->n; i++)
+		if (hists_add(&rest, &h->rows[i], h->bins + h->rows[i].bins) < 0)
+			r = build_fail(b, -ENOMEM, series);
+	if (from || !more) {
+		hists_done(h);
+		*h = rest;
+	} else {
+		hists_done(&rest);
+	}
+	return r;
+}
+
+/* ---- the end ---------------------------------------------------------------------- */
+
+static int build_order(const void *a, const void *b)
+{
+	const struct build_entry *x = a, *y = b;
+
+	if (x->is_hist != y->is_hist)
+		return x->is_hist - y->is_hist;
+	if (x->series != y->series)
+		return (x->series > y->series) - (x->series < y->series);
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+int build_end(struct build *b)
+{
+	int r = 0;
+
+	while (r == 0 && b->n_waiting)
+		r = build_decide(b);
+	if (r == 0 && b->n_entries)
+		qsort(b->entries, b->n_entries, sizeof(*b->entries), build_order);
+	return r;
+}
+
+struct merged_axis build_axis_at(const struct build *b, size_t i)
+{
+	const struct build_axis *a = &b->axes[i];
+
+	return (struct merged_axis){a->n, (const unsigned char *)b->axis_bytes.data + a->at,
+				    a->len};
+}

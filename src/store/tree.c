@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tree.c - the summary tree of a series in the table summary: chunks are added
+ * at its end, of each level only the last page is read and written.
+ */
+#include "store/store_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The last page of a level. */
+struct tree_level {
+	uint64_t total; /* nodes of the level; of level 0: chunks */
+	size_t n;       /* nodes in the page */
+	bool dirty;
+	struct summary nodes[SUMMARY_PAGE];
+};
+
+int tree_read(const struct tree_db *db, sqlite3_stmt *st, int at, int64_t id, struct err *e,
+	      struct summary *nodes, size_t *ret_n)
+{
+	const struct blob_id which = {db->path, "summary", (uint64_t)id, 0};
+	struct blob blob;
+	const char *why;
+	int r;
+
+	r = blob_open(db->codec, &which, sqlite3_column_blob(st, at),
+		      (size_t)sqlite3_column_bytes(st, at), e, &blob);
+	if (r < 0)
+		return r;
+	if (blob.format != BLOB_SUMMARY)
+		return blob_bad(&which, e, 0, "not a page of a summary");
+	why = summary_decode(db->columns, blob.body, blob.len, blob.count, nodes);
+	if (why)
+		return blob_bad(&which, e, BLOB_HEADER, why);
+	*ret_n = blob.count;
+	return 0;
+}
+
+int tree_get(const struct tree_db *db, int64_t id, struct err *e, struct summary *nodes,
+	     size_t *ret_n)
+{
+	const struct blob_id which = {db->path, "summary", (uint64_t)id, 0};
+	int rc, r;
+
+	sqlite3_bind_int64(db->get, 1, id);
+	rc = sqlite3_step(db->get);
+	if (rc == SQLITE_ROW)
+		r = tree_read(db, db->get, 0, id, e, nodes, ret_n);
+	else if (rc == SQLITE_DONE)
+		r = blob_bad(&which, e, 0, "a page is missing");
+	else
+		r = db_fail(sqlite3_db_handle(db->get), rc, "reading table summary", e);
+	sqlite3_reset(db->get);
+	return r;
+}
+
+void tree_init(struct tree *t, const struct tree_db *db)
+{
+	*t = (struct tree){.db = db};
+	buf_init(&t->body, BLOB_BODY_MAX);
+}
+
+void tree_done(struct tree *t)
+{
+	size_t i;
+
+	for (i = 0; i < SUMMARY_LEVELS; i++)
+		free(t->level[i]);
+	buf_done(&t->body);
+}
+
+static struct tree_level *tree_level(struct tree *t, unsigned k, struct err *e)
+{
+	if (!t->level[k])
+		t->level[k] = malloc(sizeof(*t->level[k]));
+	if (!t->level[k])
+		err_set(e, -ENOMEM, "%s: no memory for a summary", t->db->path);
+	return t->level[k];
+}
+
+static uint64_t tree_page_of(unsigned k, uint64_t total)
+{
+	return (total - 1) / (k == 0 ? SUMMARY_LEAF_CHUNKS : SUMMARY_PAGE);
+}
+
+/* A level of `total` nodes (level 0: chunks): read its last page, unless what
+ * comes next begins a new one. */
+static int tree_load(struct tree *t, unsigned k, uint64_t total, struct err *e)
+{
+	struct tree_level *l = tree_level(t, k, e);
+	uint64_t in_page = total % (k == 0 ? SUMMARY_LEAF_CHUNKS : SUMMARY_PAGE);
+	int64_t id;
+	int r = 0;
+
+	if (!l)
+		return -ENOMEM;
+	l->total = total;
+	l->n = 0;
+	l->dirty = false;
+	/* A full page of inner nodes still is the parent's: its last node may grow. */
+	if (in_page || (k > 0 && total)) {
+		id = summary_id(t->series, k, tree_page_of(k, total));
+		r = tree_get(t->db, id, e, l->nodes, &l->n);
+		if (r == 0 && k > 0 && l->n != (in_page ? in_page : SUMMARY_PAGE))
+			r = err_set(e, -EUCLEAN,
+				    "%s: table summary, id %lld: %zu nodes instead of %llu",
+				    t->db->path, (long long)id, l->n, (unsigned long long)in_page);
+	}
+	return r;
+}
+
+int tree_open(struct tree *t, uint32_t series, uint32_t chunks, struct err *e)
+{
+	uint64_t n = chunks;
+	unsigned k;
+	int r;
+
+	t->series = series;
+	t->levels = 2;
+	r = tree_load(t, 0, n, e);
+	if (r == 0)
+		r = tree_load(t, 1, n, e);
+	for (k = 2; r == 0 && n > SUMMARY_FAN; k++) {
+		n = (n + SUMMARY_FAN - 1) / SUMMARY_FAN;
+		r = tree_load(t, k, n, e);
+		t->levels = k + 1;
+	}
+	return r;
+}
+
+static int tree_write(struct tree *t, unsigned k, struct err *e)
+{
+	struct tree_level *l = t->level[k];
+	int64_t id = summary_id(t->series, k, tree_page_of(k, l->total));
+	const struct blob_id which = {t->db->path, "summary", (uint64_t)id, 0};
+	struct blob_codec *codec = t->db->codec;
+	int r;
+
+	buf_reset(&t->body);
+	r = summary_encode(t->db->columns, &t->body, l->nodes, l->n);
+	if (r == 0)
+		r = blob_seal(codec, &which, BLOB_SUMMARY, (uint32_t)l->n, &t->body);
+	if (r < 0)
+		return err_errno(e, r, "%s: encoding a summary of series %u", t->db->path,
+				 t->series);
+	sqlite3_bind_int64(t->db->set, 1, id);
+	sqlite3_bind_blob64(t->db->set, 2, codec->out.data, codec->out.len, SQLITE_STATIC);
+	l->dirty = false;
+	return db_run(t->db->set, "writing a summary", e);
+}
+
+/* Begin the next page if this one is full. */
+static int tree_room(struct tree *t, unsigned k, struct err *e)
+{
+	struct tree_level *l = t->level[k];
+	bool full = k == 0 ? l->total && l->total % SUMMARY_LEAF_CHUNKS == 0
+			   : l->n == SUMMARY_PAGE;
+	int r = 0;
+
+	if (full && l->dirty)
+		r = tree_write(t, k, e);
+	if (full)
+		l->n = 0;
+	return r;
+}
+
+/* The last node of level k, of those of the level below. */
+static int tree_raise(struct tree *t, unsigned k, struct err *e)
+{
+	const struct tree_level *below = t->level[k - 1];
+	struct tree_level *l = t->level[k];
+	uint64_t at = (below->total - 1) / SUMMARY_FAN; /* the node's place in its level */
+	uint64_t first = at * SUMMARY_FAN % SUMMARY_PAGE, i;
+	struct summary s = {0};
+	int r = 0;
+
+	for (i = first; i < below->n && i < first + SUMMARY_FAN; i++)
+		summary_join(&s, &below->nodes[i]);
+	if (at == l->total) {
+		r = tree_room(t, k, e);
+		l->total++;
+		l->n++;
+	}
+	l->nodes[l->n - 1] = s;
+	l->dirty = true;
+	return r;
+}
+
+/* Level k comes to be: its first node sums up the first of the level below. */
+static int tree_grow(struct tree *t, unsigned k, struct err *e)
+{
+	struct tree_level *l = tree_level(t, k, e);
+	size_t i;
+
+	if (!l)
+		return -ENOMEM;
+	*l = (struct tree_level){.total = 1, .n = 1};
+	for (i = 0; i < SUMMARY_FAN; i++)
+		summary_join(&l->nodes[0], &t->level[k - 1]->nodes[i]);
+	t->levels = k + 1;
+	return 0;
+}
+
+int tree_add(struct tree *t, const struct summary *leaves, size_t n, struct err *e)
+{
+	struct tree_level *l = t->level[0];
+	struct summary whole = {0};
+	unsigned k;
+	size_t i;
+	int r = tree_room(t, 0, e);
+
+	if (r == 0 && l->n + n > SUMMARY_PAGE)
+		r = err_set(e, -EUCLEAN, "%s: table summary: too many leaves of series %u",
+			    t->db->path, t->series);
+	if (r < 0)
+		return r;
+	for (i = 0; i < n; i++) {
+		l->nodes[l->n++] = leaves[i];
+		summary_join(&whole, &leaves[i]);
+	}
+	l->total++;
+	l->dirty = true;
+	r = tree_room(t, 1, e);
+	l = t->level[1];
+	l->nodes[l->n++] = whole;
+	l->total++;
+	l->dirty = true;
+	for (k = 2; r == 0 && t->level[k - 1]->total > SUMMARY_FAN; k++) {
+		if (k >= t->levels)
+			r = tree_grow(t, k, e);
+		if (r == 0)
+			r = tree_raise(t, k, e);
+	}
+	return r;
+}
+
+int tree_close(struct tree *t, struct err *e)
+{
+	unsigned k;
+	int r = 0;
+
+	for (k = 0; r == 0 && k < t->levels; k++)
+		if (t->level[k]->dirty)
+			r = tree_write(t, k, e);
+	return r;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * verify_tree.c - checks chunks and summary trees: rows follow each other, the
+ * figures of a leaf are those of its points, those of a node its children's.
+ */
+#include "store/verify_priv.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One level of the tree of a series, all of it. */
+struct verify_level {
+	struct summary *nodes;
+	size_t n, cap;
+};
+
+struct verify_tree {
+	struct verify *v;
+	struct tree_db db;
+	struct chunkdata data;
+	struct chunk before;	   /* series 0: none */
+	struct verify_level below; /* leaves, of one page at a time */
+	struct verify_level level; /* of the chunks, as stored */
+	uint64_t leaf_page;	   /* of `below`; UINT64_MAX: none */
+	size_t leaf_at;		   /* first leaf of the next chunk in it */
+	int64_t pages;		   /* read so far */
+};
+
+static int verify_bad(const struct verify_tree *t, uint32_t series, const char *what)
+{
+	return err_set(t->v->e, -EUCLEAN, "%s: table summary, series %u: %s", t->v->path, series,
+		       what);
+}
+
+static bool verify_is_same(double a, double b)
+{
+	return a == b || (isnan(a) && isnan(b));
+}
+
+static bool verify_is_node(const struct summary *a, const struct summary *b)
+{
+	return a->n == b->n && a->nan == b->nan && a->observed == b->observed &&
+	       verify_is_same(a->sum, b->sum) && verify_is_same(a->min, b->min) &&
+	       verify_is_same(a->max, b->max) && a->min_at == b->min_at && a->max_at == b->max_at &&
+	       verify_is_same(a->first, b->first) && verify_is_same(a->last, b->last) &&
+	       a->time_min == b->time_min && a->time_max == b->time_max &&
+	       a->step_min == b->step_min && a->step_max == b->step_max &&
+	       a->segment_min == b->segment_min && a->segment_max == b->segment_max;
+}
+
+/* Add page `page` of a level to l. */
+static int verify_page(struct verify_tree *t, uint32_t series, unsigned k, uint64_t page,
+		       struct verify_level *l)
+{
+	size_t n = 0;
+	int r;
+
+	if (l->n + SUMMARY_PAGE > l->cap) {
+		l->cap = 2 * l->cap + SUMMARY_PAGE;
+		l->nodes = xrealloc(l->nodes, l->cap, sizeof(*l->nodes));
+	}
+	r = tree_get(&t->db, summary_id(series, k, page), t->v->e, l->nodes + l->n, &n);
+	l->n += n;
+	t->pages += r == 0;
+	return r;
+}
+
+/* All n nodes of a level. */
+static int verify_load(struct verify_tree *t, uint32_t series, unsigned k, uint64_t n,
+		       struct verify_level *l)
+{
+	uint64_t page, pages = (n + SUMMARY_PAGE - 1) / SUMMARY_PAGE;
+	int r = 0;
+
+	l->n = 0;
+	for (page = 0; r == 0 && page < pages; page++) {
+		r = verify_page(t, series, k, page, l);
+		if (r == 0 && l->n != (page + 1 < pages ? (page + 1) * SUMMARY_PAGE : n))
+			r = verify_bad(t, series, "a page has another number of nodes");
+	}
+	return r;
+}
+
+/* The levels above that of the chunks, each from the one below. */
+static int verify_upper(struct verify_tree *t, uint32_t series)
+{
+	struct verify_level below = t->level, l = {0};
+	struct summary s;
+	unsigned k;
+	size_t i, c;
+	int r = 0;
+
+	for (k = 2; r == 0 && below.n > SUMMARY_FAN; k++) {
+		r = verify_load(t, series, k, (below.n + SUMMARY_FAN - 1) / SUMMARY_FAN, &l);
+		for (i = 0; r == 0 && i < l.n; i++) {
+			s.n = 0;
+			for (c = i * SUMMARY_FAN; c < below.n && c < (i + 1) * SUMMARY_FAN; c++)
+				summary_join(&s, &below.nodes[c]);
+			if (!verify_is_node(&s, &l.nodes[i]))
+				r = verify_bad(t, series, "a node is not the sum of its children");
+		}
+		if (below.nodes != t->level.nodes)
+			free(below.nodes);
+		below = l;
+		l = (struct verify_level){0};
+	}
+	if (below.nodes != t->level.nodes)
+		free(below.nodes);
+	free(l.nodes);
+	return r;
+}
+
+/* ---- chunks -------------------------------------------------------------------------- */
+
+static size_t verify_leaves(const struct verify_tree *t, uint32_t series, uint64_t n)
+{
+	size_t leaf = t->v->kinds[series - 1] == SINK_HISTOGRAM ? SUMMARY_LEAF_HISTS : SUMMARY_LEAF;
+
+	return (size_t)((n + leaf - 1) / leaf);
+}
+
+/* The page of leaves that a chunk is in, read; where the chunk's are in it. */
+static int verify_leaf_page(struct verify_tree *t, const struct chunk *c)
+{
+	uint64_t page = c->ordinal / SUMMARY_LEAF_CHUNKS, i;
+	size_t want = 0;
+	int r;
+
+	if (page == t->leaf_page)
+		return 0;
+	t->below.n = 0;
+	r = verify_page(t, c->series, 0, page, &t->below);
+	for (i = page * SUMMARY_LEAF_CHUNKS;
+	     r == 0 && i < t->level.n && i < (page + 1) * SUMMARY_LEAF_CHUNKS; i++) {
+		if (i == c->ordinal)
+			t->leaf_at = want;
+		want += verify_leaves(t, c->series, t->level.nodes[i].n);
+	}
+	if (r == 0 && t->below.n != want)
+		r = verify_bad(t, c->series, "a page has another number of leaves");
+	t->leaf_page = page;
+	return r;
+}
+
+/* The figures of the chunk's points beside its leaves and its node. */
+static int verify_figures(struct verify_tree *t, const struct chunk *c)
+{
+	struct verify *v = t->v;
+	bool is_hist = v->kinds[c->series - 1] == SINK_HISTOGRAM;
+	size_t leaf = is_hist ? SUMMARY_LEAF_HISTS : SUMMARY_LEAF, i, n;
+	struct summary s, whole = {0};
+	struct points_view view;
+
+	for (i = 0; i < c->n; i += n) {
+		n = c->n - i < leaf ? c->n - i : leaf;
+		if (is_hist) {
+			summary_hists(&s, &v->hists, i, n, c->segment.no);
+		} else {
+			view = points_slice(&v->points, i, n);
+			summary_points(&s, &view, c->segment.no);
+		}
+		if (!verify_is_node(&s, &t->below.nodes[t->leaf_at++]))
+			return verify_bad(t, c->series, "a leaf is not what its points say");
+		summary_join(&whole, &s);
+	}
+	if (!verify_is_node(&whole, &t->level.nodes[c->ordinal]))
+		return verify_bad(t, c->series, "a node is not what its chunk's points say");
+	return 0;
+}
+
+/* Do the points stay in one segment, and lead to where the row says? */
+static bool verify_segment(const struct verify_tree *t, const struct chunk *c)
+{
+	const struct verify *v = t->v;
+	bool is_hist = v->kinds[c->series - 1] == SINK_HISTOGRAM;
+	struct segment s = {.step = SINK_STEP_NONE};
+	size_t i;
+
+	if (t->before.series == c->series)
+		s = t->before.segment;
+	else if (c->ordinal)
+		return true; /* retention has dropped what came before */
+	for (i = 0; i < c->n; i++) {
+		int64_t time = is_hist ? v->hists.rows[i].time : v->points.time[i];
+		int64_t step = is_hist ? v->hists.rows[i].step : v->points.step[i];
+
+		if (v->kinds[c->series - 1] == SINK_SPAN)
+			time = segment_span_end(time, v->points.value[i]);
+		if (segment_next(&s, time, step) && i)
+			return false;
+	}
+	return s.no == c->segment.no && s.step == c->segment.step &&
+	       (s.step == SINK_STEP_NONE || s.time == c->segment.time);
+}
+
+static int verify_begin_series(struct verify_tree *t, uint32_t series)
+{
+	sqlite3_stmt *st;
+	int64_t last = -1;
+	int r;
+
+	r = db_prepare(t->v->db, "SELECT max(ordinal) FROM chunk WHERE series = ?1", t->v->e, &st);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(st, 1, series);
+	if (sqlite3_step(st) == SQLITE_ROW)
+		last = sqlite3_column_int64(st, 0);
+	sqlite3_finalize(st);
+	if (last < 0 || last >= UINT32_MAX)
+		return verify_bad(t, series, "impossible number of chunks");
+	t->leaf_page = UINT64_MAX;
+	r = verify_load(t, series, 1, (uint64_t)last + 1, &t->level);
+	return r < 0 ? r : verify_upper(t, series);
+}
+
+static int verify_follows(struct verify_tree *t, const struct blob_id *id, const struct chunk *c)
+{
+	const struct chunk *b = &t->before;
+	uint64_t start = 0, i;
+
+	if (b->series == c->series)
+		return c->ordinal == b->ordinal + 1 && c->start == b->start + b->n
+			       ? 0
+			       : blob_bad(id, t->v->e, 0, "its row does not follow the one before");
+	for (i = 0; i < c->ordinal; i++)
+		start += t->level.nodes[i].n;
+	for (i = 0; i < c->ordinal; i += SUMMARY_LEAF_CHUNKS)
+		t->pages += i / SUMMARY_LEAF_CHUNKS < c->ordinal / SUMMARY_LEAF_CHUNKS;
+	return c->start == start ? 0 : blob_bad(id, t->v->e, 0, "points before it are missing");
+}
+
+static int verify_chunk(struct verify_tree *t, sqlite3_stmt *st)
+{
+	struct verify *v = t->v;
+	struct chunk c;
+	struct blob_id id = {v->path, "chunk", 0, 0};
+	int r = chunkrow_read(st, v->path, v->e, &c);
+
+	if (r < 0)
+		return r;
+	id.a = c.series;
+	id.b = c.ordinal;
+	if (c.series > v->n_series)
+		return blob_bad(&id, v->e, 0, "a series that is not defined");
+	v->points.n = 0;
+	hists_reset(&v->hists);
+	r = chunkdata_read(&t->data, &c, v->kinds[c.series - 1] == SINK_HISTOGRAM, v->e, &v->points,
+			   &v->hists);
+	if (r == 0 && c.series != t->before.series)
+		r = verify_begin_series(t, c.series);
+	if (r == 0)
+		r = verify_follows(t, &id, &c);
+	if (r == 0 && !verify_segment(t, &c))
+		r = blob_bad(&id, v->e, 0, "its row states another segment");
+	if (r == 0)
+		r = verify_leaf_page(t, &c);
+	if (r == 0)
+		r = verify_figures(t, &c);
+	t->before = c;
+	return r;
+}
+
+static int verify_walk(struct verify_tree *t)
+{
+	sqlite3_stmt *st;
+	int64_t pages = 0;
+	int rc, r;
+
+	r = db_prepare(t->v->db,
+		       "SELECT " CHUNKROW_COLUMNS " FROM chunk ORDER BY series, ordinal", t->v->e,
+		       &st);
+	while (r == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW)
+		r = verify_chunk(t, st);
+	if (r == 0 && rc != SQLITE_DONE)
+		r = db_fail(t->v->db, rc, "reading table chunk", t->v->e);
+	sqlite3_finalize(st);
+	if (r == 0)
+		r = db_int(t->v->db, "SELECT count(*) FROM summary", t->v->e, &pages);
+	if (r == 0 && pages != t->pages)
+		r = err_set(t->v->e, -EUCLEAN, "%s: table summary has %lld pages, %lld are known",
+			    t->v->path, (long long)pages, (long long)t->pages);
+	return r;
+}
+
+int verify_chunks(struct verify *v)
+{
+	struct verify_tree t = {.v = v};
+	int r;
+
+	t.db = (struct tree_db){.path = v->path, .codec = &v->codec, .columns = &v->columns};
+	r = chunkdata_open(&t.data, v->db, v->path, &v->codec, &v->columns, v->e);
+	if (r == 0)
+		r = db_prepare(v->db, "SELECT blob FROM summary WHERE id = ?1", v->e, &t.db.get);
+	if (r == 0)
+		r = verify_walk(&t);
+	sqlite3_finalize(t.db.get);
+	chunkdata_close(&t.data);
+	free(t.below.nodes);
+	free(t.level.nodes);
+	return r;
+}
