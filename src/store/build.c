@@ -140,26 +140,12 @@ static int build_shared(struct build *b, uint32_t series, const struct points *p
 	return n < 0 ? (int)n : 0;
 }
 
-/* Who waits and has most points makes an axis; then all look again. */
-static int build_decide(struct build *b)
+/* Those that wait look at the axes again. */
+static int build_settle(struct build *b)
 {
-	struct build_wait *most = &b->waiting[0];
 	size_t i, kept = 0;
-	ssize_t n;
 	int r = 0;
 
-	for (i = 1; i < b->n_waiting; i++)
-		if (b->waiting[i].points.n - b->waiting[i].from > most->points.n - most->from)
-			most = &b->waiting[i];
-	{
-		struct points_view v =
-			points_slice(&most->points, most->from, most->points.n - most->from);
-
-		n = build_own(b, most->series, &v);
-		if (n < 0)
-			return (int)n;
-		most->from += (size_t)n;
-	}
 	for (i = 0; r == 0 && i < b->n_waiting; i++) {
 		struct build_wait *w = &b->waiting[i], swap;
 
@@ -172,6 +158,28 @@ static int build_decide(struct build *b)
 	}
 	b->n_waiting = kept;
 	return r;
+}
+
+/* Who waits and has most points makes an axis. */
+static int build_decide(struct build *b)
+{
+	struct build_wait *most = &b->waiting[0];
+	struct points_view v;
+	size_t i;
+	ssize_t n;
+	int r = build_settle(b);
+
+	if (r < 0 || b->n_waiting == 0)
+		return r;
+	for (i = 1; i < b->n_waiting; i++)
+		if (b->waiting[i].points.n - b->waiting[i].from > most->points.n - most->from)
+			most = &b->waiting[i];
+	v = points_slice(&most->points, most->from, most->points.n - most->from);
+	n = build_own(b, most->series, &v);
+	if (n < 0)
+		return (int)n;
+	most->from += (size_t)n;
+	return build_settle(b);
 }
 
 static void build_shift(struct points *p, size_t from)
@@ -206,11 +214,14 @@ int build_points(struct build *b, uint32_t series, struct points *p, bool more)
 		from += (size_t)n;
 		r = build_shared(b, series, p, &from, more ? CHUNK_POINTS_MAX - 1 : 0);
 	}
+	while (r == 0 && !more && p->n > from && b->n_waiting == BUILD_WAITING) {
+		r = build_decide(b);
+		if (r == 0)
+			r = build_shared(b, series, p, &from, 0);
+	}
 	build_shift(p, from);
 	if (r < 0 || more || p->n == 0)
 		return r;
-	while (r == 0 && b->n_waiting == BUILD_WAITING)
-		r = build_decide(b);
 	w = &b->waiting[b->n_waiting++];
 	w->series = series;
 	w->from = 0;

@@ -17,10 +17,15 @@
 #define DB_BUSY_MS 500
 
 /* Migrations: [v] leads from version v to v + 1. There is none before 1. */
-static const char *const db_steps[DB_VERSION] = {NULL, NULL};
+static const struct db_step db_steps[DB_VERSION] = {{NULL, NULL}, {NULL, migrate_from_1}};
 
-static const char *const db_tables[] = {"attr", "axis",    "chunk", "event",  "lane",    "meta",
-					"pack", "process", "run",   "series", "summary", "tail"};
+/* Tables of each version. */
+static const char *const db_tables[DB_VERSION][16] = {
+	{"attr", "chunk", "chunk_data", "event", "lane", "meta", "process", "run", "series",
+	 "tail"},
+	{"attr", "axis", "chunk", "event", "lane", "meta", "pack", "process", "run", "series",
+	 "summary", "tail"},
+};
 
 int db_errno(sqlite3 *db, int rc)
 {
@@ -269,7 +274,7 @@ int db_open_reader(const char *path, struct buf *warning, struct err *e, sqlite3
 {
 	struct err first = {0};
 	sqlite3 *db;
-	int r = db_open_uri(path, "ro", &first, &db);
+	int version, r = db_open_uri(path, "ro", &first, &db);
 
 	/* SQLite's errno is that of its own helper files: ENOENT may mean the index. */
 	if (r < 0 && r != -EUCLEAN && r != -EBUSY && r != -ENOMEM && access(path, R_OK) == 0 &&
@@ -277,11 +282,13 @@ int db_open_reader(const char *path, struct buf *warning, struct err *e, sqlite3
 		r = 0;
 	if (r < 0)
 		return err_set(e, r, "%s", first.text);
-	r = db_check_schema(db, e);
+	r = db_check_schema(db, path, e, &version);
 	if (r < 0) {
 		sqlite3_close(db);
 		return r;
 	}
+	if (version < DB_VERSION)
+		return migrate_copy(db, path, e, ret);
 	*ret = db;
 	return 0;
 }
@@ -303,9 +310,8 @@ static int db_has_table(sqlite3 *db, const char *name, struct err *e, bool *ret)
 	return r;
 }
 
-int db_check_schema(sqlite3 *db, struct err *e)
+int db_check_schema(sqlite3 *db, const char *path, struct err *e, int *ret_version)
 {
-	const char *path = sqlite3_db_filename(db, "main");
 	int64_t id = 0, version = 0, others = 0;
 	bool has = true;
 	size_t i;
@@ -329,20 +335,21 @@ int db_check_schema(sqlite3 *db, struct err *e)
 			       (int)version, DB_VERSION);
 	if (version < 1 || others)
 		return err_set(e, -EUCLEAN, "%s: the schema is not one that lapse makes", path);
-	for (i = 0; i < ARRAY_LEN(db_tables); i++) {
-		r = db_has_table(db, db_tables[i], e, &has);
+	for (i = 0; db_tables[version - 1][i]; i++) {
+		r = db_has_table(db, db_tables[version - 1][i], e, &has);
 		if (r < 0)
 			return r;
 		if (!has)
-			return err_set(e, -EUCLEAN, "%s: table %s is missing", path, db_tables[i]);
+			return err_set(e, -EUCLEAN, "%s: table %s is missing", path,
+				       db_tables[version - 1][i]);
 	}
+	*ret_version = (int)version;
 	return 0;
 }
 
-static int db_migrate_in(sqlite3 *db, const char *schema, const char *const *steps, int version,
-			 struct err *e)
+static int db_migrate_in(sqlite3 *db, const char *path, const char *schema,
+			 const struct db_step *steps, int version, struct err *e)
 {
-	const char *path = sqlite3_db_filename(db, "main");
 	int64_t tables, now, id;
 	char pragma[96];
 	int r;
@@ -366,22 +373,25 @@ static int db_migrate_in(sqlite3 *db, const char *schema, const char *const *ste
 		now = version;
 	}
 	for (; r == 0 && now < version; now++) {
-		if (now < 0 || !steps[now])
+		if (now < 0 || (!steps[now].sql && !steps[now].run))
 			return err_set(e, -EUCLEAN, "%s: there was no version %d", path, (int)now);
-		r = db_exec(db, steps[now], e);
+		if (steps[now].sql)
+			r = db_exec(db, steps[now].sql, e);
+		if (r == 0 && steps[now].run)
+			r = steps[now].run(db, path, e);
 	}
 	sqlite3_snprintf(sizeof(pragma), pragma, "PRAGMA application_id=%d; PRAGMA user_version=%d",
 			 DB_APPLICATION_ID, version);
 	return r < 0 ? r : db_exec(db, pragma, e);
 }
 
-int db_migrate(sqlite3 *db, const char *schema, const char *const *steps, int version,
-	       struct err *e)
+int db_migrate(sqlite3 *db, const char *path, const char *schema, const struct db_step *steps,
+	       int version, struct err *e)
 {
 	int r = db_exec(db, "BEGIN IMMEDIATE", e);
 
 	if (r == 0)
-		r = db_migrate_in(db, schema, steps, version, e);
+		r = db_migrate_in(db, path, schema, steps, version, e);
 	if (r == 0)
 		r = db_exec(db, "COMMIT", e);
 	if (r < 0 && !sqlite3_get_autocommit(db))
@@ -389,9 +399,9 @@ int db_migrate(sqlite3 *db, const char *schema, const char *const *steps, int ve
 	return r;
 }
 
-int db_create(sqlite3 *db, struct err *e)
+int db_create(sqlite3 *db, const char *path, struct err *e)
 {
-	int r = db_migrate(db, SCHEMA_SQL, db_steps, DB_VERSION, e);
+	int version, r = db_migrate(db, path, SCHEMA_SQL, db_steps, DB_VERSION, e);
 
-	return r < 0 ? r : db_check_schema(db, e);
+	return r < 0 ? r : db_check_schema(db, path, e, &version);
 }

@@ -237,10 +237,9 @@ int fold_note_merged(struct store *s, const struct blob_id *id, const struct blo
 }
 
 /* The entries that are kept, and their axes numbered anew. */
-static size_t fold_kept(struct fold *f, struct merged_entry *entries, struct merged_axis *axes,
-			size_t *n_axes, uint32_t *count)
+static size_t fold_kept(const struct build *b, struct merged_entry *entries,
+			struct merged_axis *axes, size_t *n_axes, uint32_t *count)
 {
-	struct build *b = &f->build;
 	uint32_t *number = xcalloc(b->n_axes + 1, sizeof(*number));
 	size_t i, n = 0;
 
@@ -265,38 +264,38 @@ static size_t fold_kept(struct fold *f, struct merged_entry *entries, struct mer
 	return n;
 }
 
-static int fold_write_merged(struct fold *f)
+static int fold_put_merged(struct store *s, const struct blob_id *id, uint32_t count,
+			   const struct buf *body, struct err *e, struct store_merged *ret)
 {
-	struct build *b = &f->build;
-	const struct blob_id id = {f->s->path, "tail", (uint64_t)f->meta[META_FOLDED], 0};
+	const struct blob blob = {BLOB_MERGED, count, (const unsigned char *)body->data, body->len};
+	sqlite3_stmt *st = s->sql[SQL_TAIL];
+	int r = blob_seal(&s->codec, id, BLOB_MERGED, count, body);
+
+	if (r < 0)
+		return err_errno(e, r, "%s: encoding a merged row", s->path);
+	sqlite3_bind_int64(st, 1, (int64_t)id->a);
+	sqlite3_bind_blob64(st, 2, s->codec.out.data, s->codec.out.len, SQLITE_STATIC);
+	r = db_run(st, "writing a merged row", e);
+	return r < 0 ? r : fold_note_merged(s, id, &blob, e, ret);
+}
+
+int fold_write_merged(struct store *s, const struct build *b, uint64_t seq, uint64_t first,
+		      struct err *e, struct store_merged *ret)
+{
+	const struct blob_id id = {s->path, "tail", seq, 0};
 	struct merged_entry *entries = xcalloc(b->n_entries, sizeof(*entries));
 	struct merged_axis *axes = xcalloc(b->n_axes, sizeof(*axes));
 	size_t n_axes = 0, n;
 	uint32_t count = 0;
-	struct blob blob;
 	struct buf body;
 	int r = 0;
 
-	n = fold_kept(f, entries, axes, &n_axes, &count);
+	n = fold_kept(b, entries, axes, &n_axes, &count);
 	buf_init(&body, BLOB_BODY_MAX);
-	if (n)
-		r = merged_encode(&body, f->first, axes, n_axes, entries, n);
-	if (r == 0 && n)
-		r = blob_seal(&f->s->codec, &id, BLOB_MERGED, count, &body);
-	if (r < 0)
-		err_errno(f->e, r, "%s: encoding a merged row", f->s->path);
-	if (r == 0 && n) {
-		blob = (struct blob){BLOB_MERGED, count, (const unsigned char *)body.data,
-				     body.len};
-		r = fold_note_merged(f->s, &id, &blob, f->e, &f->merged);
-	}
-	if (r == 0 && n) {
-		sqlite3_stmt *st = f->s->sql[SQL_TAIL];
-
-		sqlite3_bind_int64(st, 1, (int64_t)id.a);
-		sqlite3_bind_blob64(st, 2, f->s->codec.out.data, f->s->codec.out.len,
-				    SQLITE_STATIC);
-		r = db_run(st, "writing a merged row", f->e);
+	if (n) {
+		r = merged_encode(&body, first, axes, n_axes, entries, n);
+		r = r < 0 ? err_errno(e, r, "%s: encoding a merged row", s->path)
+			  : fold_put_merged(s, &id, count, &body, e, ret);
 	}
 	buf_done(&body);
 	free(entries);
@@ -333,23 +332,6 @@ static int fold_lanes(struct fold *f)
 	return r;
 }
 
-static int fold_write_meta(struct fold *f)
-{
-	sqlite3_stmt *st = f->s->sql[SQL_META];
-	size_t i;
-	int r = 0;
-
-	f->meta[META_FOLDS]++;
-	for (i = 0; r == 0 && i < META_N; i++) {
-		if (f->meta[i] == f->s->meta[i])
-			continue;
-		sqlite3_bind_text(st, 1, store_meta_names[i], -1, SQLITE_STATIC);
-		sqlite3_bind_int64(st, 2, f->meta[i]);
-		r = db_run(st, "writing table meta", f->e);
-	}
-	return r;
-}
-
 static int fold_write(struct fold *f)
 {
 	struct store *s = f->s;
@@ -365,11 +347,13 @@ static int fold_write(struct fold *f)
 	sqlite3_bind_int64(st, 2, f->meta[META_FOLDED]);
 	r = db_run(st, "deleting folded rows", f->e);
 	if (r == 0)
-		r = fold_write_merged(f);
+		r = fold_write_merged(s, &f->build, (uint64_t)f->meta[META_FOLDED], f->first, f->e,
+				      &f->merged);
 	if (r == 0)
 		r = fold_lanes(f);
+	f->meta[META_FOLDS]++;
 	if (r == 0)
-		r = fold_write_meta(f);
+		r = store_meta_write(s, f->meta, f->e);
 	return r < 0 ? r : db_run(s->sql[SQL_COMMIT], "committing a fold", f->e);
 }
 
@@ -409,7 +393,7 @@ static int fold_first(struct fold *f)
 	return r;
 }
 
-static int fold_batch(struct store *s, uint64_t bytes_max, bool all, struct err *e)
+int fold_batch(struct store *s, uint64_t bytes_max, bool all, struct err *e)
 {
 	struct fold f = {.s = s, .e = e, .bytes_max = bytes_max, .all = all};
 	int r;

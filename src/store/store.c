@@ -77,6 +77,42 @@ int store_meta_read(sqlite3 *db, struct err *e, int64_t ret[META_N])
 	return r;
 }
 
+int store_meta_write(struct store *s, const int64_t meta[META_N], struct err *e)
+{
+	sqlite3_stmt *st = s->sql[SQL_META];
+	size_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < META_N; i++) {
+		if (meta[i] == s->meta[i])
+			continue;
+		sqlite3_bind_text(st, 1, store_meta_names[i], -1, SQLITE_STATIC);
+		sqlite3_bind_int64(st, 2, meta[i]);
+		r = db_run(st, "writing table meta", e);
+	}
+	return r;
+}
+
+int store_prepare(struct store *s, struct err *e)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < SQL_N; i++)
+		r = db_prepare(s->db, store_statements[i], e, &s->sql[i]);
+	return r;
+}
+
+void store_unprepare(struct store *s)
+{
+	size_t i;
+
+	for (i = 0; i < SQL_N; i++) {
+		sqlite3_finalize(s->sql[i]);
+		s->sql[i] = NULL;
+	}
+}
+
 static int64_t store_clock(clockid_t id)
 {
 	struct timespec t;
@@ -110,13 +146,8 @@ int store_abort(struct store *s, int r)
 
 static void store_disconnect(struct store *s)
 {
-	size_t i;
-
 	checkpoint_stop(s);
-	for (i = 0; i < SQL_N; i++) {
-		sqlite3_finalize(s->sql[i]);
-		s->sql[i] = NULL;
-	}
+	store_unprepare(s);
 	if (s->db && s->corrupt)
 		sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	sqlite3_close_v2(s->db);
@@ -230,16 +261,15 @@ static int store_load_tail(struct store *s, struct err *e)
  * this reads the schema and the tables process, series, lane and tail. */
 static int store_connect(struct store *s, struct err *e)
 {
-	size_t i;
 	int r;
 
 	catalog_init(&s->catalog);
 	commit_init(&s->commit);
 	r = db_open_writer(s->path, s->wal, e, &s->db);
 	if (r == 0)
-		r = db_create(s->db, e);
-	for (i = 0; r == 0 && i < SQL_N; i++)
-		r = db_prepare(s->db, store_statements[i], e, &s->sql[i]);
+		r = db_create(s->db, s->path, e);
+	if (r == 0)
+		r = store_prepare(s, e);
 	if (r == 0)
 		r = catalog_load(s, e);
 	if (r == 0)

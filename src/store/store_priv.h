@@ -53,16 +53,33 @@ int db_open_writer(const char *path, bool wal, struct err *e, sqlite3 **ret);
  * The schema has been checked. */
 int db_open_reader(const char *path, struct buf *warning, struct err *e, sqlite3 **ret);
 
-/* Is this a database of lapse with all tables? 0, -EUCLEAN, -EPROTO. */
-int db_check_schema(sqlite3 *db, struct err *e);
+/* Is this a database of lapse with all tables of its version? 0, -EUCLEAN, -EPROTO. */
+int db_check_schema(sqlite3 *db, const char *path, struct err *e, int *ret_version);
+
+/* From one version to the next: statements, then a function, NULL if not needed. */
+struct db_step {
+	const char *sql;
+	int (*run)(sqlite3 *db, const char *path, struct err *e);
+};
 
 /* Bring a database from its version to `version`: schema if it is empty, else
  * steps[v], which leads from v to v + 1. One transaction. */
-int db_migrate(sqlite3 *db, const char *schema, const char *const *steps, int version,
-	       struct err *e);
+int db_migrate(sqlite3 *db, const char *path, const char *schema, const struct db_step *steps,
+	       int version, struct err *e);
 
 /* Tables as this lapse wants them: db_migrate() with its own tables. */
-int db_create(sqlite3 *db, struct err *e);
+int db_create(sqlite3 *db, const char *path, struct err *e);
+
+/* ---- migrate.c ------------------------------------------------------------ */
+
+/* Make version 2 of version 1: the step's function. */
+int migrate_from_1(sqlite3 *db, const char *path, struct err *e);
+
+#define MIGRATE_COPY_MAX (1 << 30) /* bytes of a file that a reader migrates in memory */
+
+/* A migrated copy of an older file in memory; db is closed. 0, -EFBIG: larger than
+ * MIGRATE_COPY_MAX. */
+int migrate_copy(sqlite3 *db, const char *path, struct err *e, sqlite3 **ret);
 
 /* ---- fstype.c ------------------------------------------------------------ */
 
@@ -230,6 +247,11 @@ enum store_meta {
 extern const char *const store_meta_names[META_N];
 /* Read them all; those that are not there are 0. */
 int store_meta_read(sqlite3 *db, struct err *e, int64_t ret[META_N]);
+/* Write those that differ from s->meta, which stays as it is. */
+int store_meta_write(struct store *s, const int64_t meta[META_N], struct err *e);
+/* Prepare s->sql, or finalize it. */
+int store_prepare(struct store *s, struct err *e);
+void store_unprepare(struct store *s);
 
 struct store {
 	struct sink sink; /* first */
@@ -291,6 +313,10 @@ uint64_t store_merged_max(const struct store *s);
 int fold_note_merged(struct store *s, const struct blob_id *id, const struct blob *b,
 		     struct err *e, struct store_merged *ret);
 
+/* One transaction: plain rows of up to bytes_max, but at least one, and what is
+ * merged with them. seal: all becomes chunks if these are the last rows. */
+int fold_batch(struct store *s, uint64_t bytes_max, bool seal, struct err *e);
+
 /* ---- build.c: series on axes ----------------------------------------------------- */
 
 #define BUILD_AXES 4u	 /* latest axes, kept as columns */
@@ -342,6 +368,11 @@ int build_hists(struct build *b, uint32_t series, struct hists *h, bool more);
 /* All has come: the entries are complete, points first, by series. */
 int build_end(struct build *b);
 struct merged_axis build_axis_at(const struct build *b, size_t i);
+
+/* Write the entries that are not sealed as the merged row of commits first to
+ * seq; *ret is left alone if there are none. */
+int fold_write_merged(struct store *s, const struct build *b, uint64_t seq, uint64_t first,
+		      struct err *e, struct store_merged *ret);
 
 /* ---- gather.c: the tail by series -------------------------------------------------- */
 

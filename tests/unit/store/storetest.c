@@ -116,6 +116,25 @@ void storetest_fold(struct store *s)
 		fail_msg("store_fold: %s", e.text);
 }
 
+void storetest_merge(struct store *s)
+{
+	struct err e = {0};
+
+	while (s->tail_rows)
+		if (fold_batch(s, FOLD_BYTES_MAX, false, &e) < 0)
+			fail_msg("fold_batch: %s", e.text);
+}
+
+void storetest_check(const char *dir)
+{
+	char *path = storetest_path(dir, "h.db");
+	struct err e = {0};
+
+	if (store_check(path, &e) < 0)
+		fail_msg("store_check: %s", e.text);
+	free(path);
+}
+
 static int storetest_take(void *arg, const struct store_point *p)
 {
 	struct storetest_points *all = arg;

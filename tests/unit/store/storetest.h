@@ -30,7 +30,11 @@ uint32_t storetest_series(struct store *s, uint32_t process, const char *name, e
 /* One sample. */
 void storetest_push(struct store *s, uint32_t series, int64_t time, int64_t step, double value);
 void storetest_commit(struct store *s);
+/* Fold and seal all; fold so that only full chunks are sealed. */
 void storetest_fold(struct store *s);
+void storetest_merge(struct store *s);
+/* store_check() of DIR/h.db finds nothing. */
+void storetest_check(const char *dir);
 
 /* All points of a series, copied; freed by the caller. */
 struct storetest_points {

@@ -16,6 +16,7 @@
 
 #include "base/mem.h"
 #include "store/codec.h"
+#include "store/summary.h"
 
 static const struct blob_id tail_id = {"x.db", "tail", 7, 0};
 
@@ -77,9 +78,9 @@ static void test_tail_bytes(void **state)
 
 static void test_envelope_bytes(void **state)
 {
-	/* Format 2, no flags, 2 points, body "ab"; the checksum is that of the
+	/* Format 6, no flags, 2 points, body "ab"; the checksum is that of the
 	 * header with zeros in its place, the key 4, 1, and the body. */
-	unsigned char plain[16 + 16 + 2] = {2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0,   4,
+	unsigned char plain[16 + 16 + 2] = {6, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0,   4,
 					    0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 'a', 'b'};
 	const struct blob_id id = {"x.db", "chunk", 4, 1};
 	struct blob_codec c;
@@ -91,7 +92,7 @@ static void test_envelope_bytes(void **state)
 	blob_codec_init(&c);
 	buf_init(&body, 100);
 	buf_puts(&body, "ab");
-	assert_int_equal(blob_seal(&c, &id, BLOB_POINTS, 2, &body), 0);
+	assert_int_equal(blob_seal(&c, &id, BLOB_VALUES, 2, &body), 0);
 	assert_int_equal(c.out.len, 18);
 	crc = crc32c(0, plain, sizeof(plain));
 	memcpy(plain + 4, &crc, 4);
@@ -99,7 +100,7 @@ static void test_envelope_bytes(void **state)
 	assert_memory_equal(c.out.data + 16, "ab", 2);
 	assert_int_equal(blob_open(&c, &id, c.out.data, 18, NULL, &got), 0);
 	assert_int_equal(got.count, 2);
-	assert_int_equal(got.format, BLOB_POINTS);
+	assert_int_equal(got.format, BLOB_VALUES);
 	assert_memory_equal(got.body, "ab", 2);
 	buf_done(&body);
 	blob_codec_done(&c);
@@ -285,7 +286,7 @@ static void test_hists(void **state)
 	buf_init(&b, 1000);
 	for (i = 0; i < 3; i++)
 		assert_int_equal(hists_add(&in, &rows[i], i == 2 ? bins + 1 : bins), 0);
-	hists_encode(&b, &in, NULL, 3, &base);
+	hists_encode(&b, &in, NULL, 0, 3, &base);
 	for (k = 0; k < b.len; k++) { /* cut short anywhere: an error */
 		c = (struct cur){.p = (unsigned char *)b.data, .end = (unsigned char *)b.data + k};
 		hists_reset(&out);
@@ -420,30 +421,266 @@ static void test_tail_claims(void **state)
 		assert_int_equal(walk_all(bad[i].body, bad[i].len, bad[i].count, NULL), -EUCLEAN);
 }
 
-static void test_chunk_figures(void **state)
+static void test_summary(void **state)
 {
 	int64_t time[] = {10, 5, 30, 20}, step[] = {SINK_STEP_NONE, 2, 3, 3}, thread[4] = {0};
 	double value[] = {3, NAN, -1, 3};
 	const struct points_view v = {4, time, step, thread, value};
-	struct chunk c = {0};
-	struct points_view empty = {1, time, step, thread, value + 1};
+	const struct points_view one = {1, time, step, thread, value + 1};
+	struct summary s, empty, all = {0};
 
 	(void)state;
-	chunk_sum_points(&c, &v);
-	assert_int_equal(c.n, 4);
-	assert_int_equal(c.time_min, 5);
-	assert_int_equal(c.time_max, 30);
-	assert_int_equal(c.step_min, 2);
-	assert_int_equal(c.step_max, 3);
-	assert_int_equal(c.nan, 1);
-	assert_int_equal(c.observed, 3);
-	assert_true(c.sum == 5 && c.min == -1 && c.max == 3 && c.first == 3 && c.last == 3);
-	assert_int_equal(c.min_at, 2);
-	assert_int_equal(c.max_at, 0);
-	chunk_sum_points(&c, &empty);
-	assert_true(isnan(c.min) && isnan(c.max) && isnan(c.first));
-	assert_int_equal(c.min_at, -1);
-	assert_int_equal(c.step_max, SINK_STEP_NONE);
+	summary_points(&s, &v, 6);
+	assert_true(s.n == 4 && s.time_min == 5 && s.time_max == 30 && s.step_min == 2 &&
+		    s.step_max == 3 && s.nan == 1 && s.observed == 3);
+	assert_true(s.sum == 5 && s.min == -1 && s.max == 3 && s.first == 3 && s.last == 3);
+	assert_true(s.min_at == 2 && s.max_at == 0 && s.segment_min == 6 && s.segment_max == 6);
+	summary_points(&empty, &one, 7);
+	assert_true(isnan(empty.min) && isnan(empty.max) && isnan(empty.first) && empty.sum == 0);
+	assert_true(empty.min_at == -1 && empty.step_max == SINK_STEP_NONE && empty.nan == 1);
+	summary_join(&all, &empty);
+	summary_join(&all, &s);
+	summary_join(&all, &empty);
+	assert_true(all.n == 6 && all.nan == 3 && all.observed == 3 && all.sum == 5);
+	assert_true(all.min_at == 3 && all.max_at == 1 && isnan(all.first) && isnan(all.last));
+	assert_true(all.segment_min == 6 && all.segment_max == 7 && all.step_min == 2);
+}
+
+static void test_summary_pages(void **state)
+{
+	struct summary in[SUMMARY_PAGE], out[SUMMARY_PAGE];
+	struct column_codec c;
+	unsigned char *copy;
+	struct buf b;
+	size_t i, n;
+
+	(void)state;
+	column_codec_init(&c);
+	buf_init(&b, 1 << 20);
+	for (i = 0; i < SUMMARY_PAGE; i++)
+		in[i] = (struct summary){.n = i + 1,
+					 .nan = i % 3,
+					 .observed = i + 1 - i % 3,
+					 .sum = (double)i / 7,
+					 .min = i % 5 ? -1.5 : NAN,
+					 .max = (double)i,
+					 .first = nan_of(0x7ff8000000000000u + i),
+					 .last = -0.0,
+					 .min_at = i % 5 ? 0 : -1,
+					 .max_at = (int64_t)i,
+					 .time_min = INT64_MIN + (int64_t)i,
+					 .time_max = INT64_MAX - (int64_t)i,
+					 .step_min = i % 2 ? SINK_STEP_NONE : -5,
+					 .step_max = i % 2 ? SINK_STEP_NONE : INT64_MAX,
+					 .segment_min = (uint32_t)i,
+					 .segment_max = SEGMENTS_MAX - 1};
+	for (n = 1; n <= SUMMARY_PAGE; n += 63) {
+		buf_reset(&b);
+		assert_int_equal(summary_encode(&c, &b, in, n), 0);
+		memset(out, 0xaa, sizeof(out));
+		assert_null(summary_decode(&c, (unsigned char *)b.data, b.len, n, out));
+		for (i = 0; i < n; i++) {
+			assert_memory_equal(&out[i], &in[i], offsetof(struct summary, segment_max));
+			assert_int_equal(out[i].segment_max, in[i].segment_max);
+		}
+		for (i = 0; i < b.len; i++) { /* cut short anywhere: an error */
+			copy = xcalloc(i + 1, 1);
+			memcpy(copy, b.data, i);
+			assert_non_null(summary_decode(&c, copy, i, n, out));
+			free(copy);
+		}
+	}
+	in[0].segment_max = SEGMENTS_MAX;
+	buf_reset(&b);
+	assert_int_equal(summary_encode(&c, &b, in, 1), 0);
+	assert_non_null(summary_decode(&c, (unsigned char *)b.data, b.len, 1, out));
+	in[0].segment_max = 0;
+	in[0].min_at = 1;
+	buf_reset(&b);
+	assert_int_equal(summary_encode(&c, &b, in, 1), 0);
+	assert_non_null(summary_decode(&c, (unsigned char *)b.data, b.len, 1, out));
+	column_codec_done(&c);
+	buf_done(&b);
+}
+
+/* ---- axes --------------------------------------------------------------------------- */
+
+#define ROWS 100
+
+static struct points_view rows_view(const int64_t *time, const double *value, size_t n)
+{
+	static int64_t step[CHUNK_POINTS_MAX + 10], thread[CHUNK_POINTS_MAX + 10];
+
+	return (struct points_view){n, time, step, thread, value};
+}
+
+static void test_axis_match(void **state)
+{
+	static int64_t time[CHUNK_POINTS_MAX + 10], some[CHUNK_POINTS_MAX + 10];
+	struct presence *p = xcalloc(1, sizeof(*p));
+	struct points_view v = rows_view(time, NULL, ROWS);
+	struct axis a;
+	size_t i;
+
+	(void)state;
+	axis_init(&a);
+	for (i = 0; i < CHUNK_POINTS_MAX + 10; i++)
+		time[i] = (int64_t)(10 * i);
+	assert_int_equal(axis_set(&a, &v), 0);
+	assert_int_equal(axis_match(&a, &v, p), ROWS);
+	assert_int_equal(p->n, 0); /* all */
+	/* Every second row, from the second on: just dense enough. */
+	for (i = 0; i < ROWS / 2; i++)
+		some[i] = time[2 * i + 1];
+	v = rows_view(some, NULL, ROWS / 2);
+	assert_int_equal(axis_match(&a, &v, p), ROWS / 2);
+	assert_int_equal(p->n, ROWS);
+	assert_true(p->runs[0] == 0 && p->runs[1] == 1 && p->runs[ROWS - 1] == 1);
+	v.n--;
+	assert_int_equal(axis_match(&a, &v, p), 0);
+	/* A row in the middle is missing; one is not the axis's. */
+	for (i = 0; i < ROWS - 1; i++)
+		some[i] = time[i < 40 ? i : i + 1];
+	v = rows_view(some, NULL, ROWS - 1);
+	assert_int_equal(axis_match(&a, &v, p), ROWS - 1);
+	assert_true(p->n == 2 && p->runs[0] == 40 && p->runs[1] == 1);
+	some[50]++;
+	assert_int_equal(axis_match(&a, &v, p), 0);
+	/* Longer than an axis that may still grow; than one that is full. */
+	v = rows_view(time, NULL, ROWS + 5);
+	assert_int_equal(axis_match(&a, &v, p), 0);
+	v = rows_view(time, NULL, CHUNK_POINTS_MAX);
+	assert_int_equal(axis_set(&a, &v), 0);
+	v = rows_view(time, NULL, CHUNK_POINTS_MAX + 5);
+	assert_int_equal(axis_match(&a, &v, p), CHUNK_POINTS_MAX);
+	assert_int_equal(p->n, 0);
+	v = rows_view(time + 8, NULL, CHUNK_POINTS_MAX);
+	assert_int_equal(axis_match(&a, &v, p), CHUNK_POINTS_MAX - 8);
+	assert_true(p->n == 2 && p->runs[0] == 0 && p->runs[1] == 8);
+	axis_done(&a);
+	free(p);
+}
+
+static void test_values_on_an_axis(void **state)
+{
+	int64_t time[ROWS], some[ROWS];
+	double value[ROWS];
+	struct presence *p = xcalloc(1, sizeof(*p));
+	struct points_view v = rows_view(time, value, ROWS);
+	struct points out;
+	struct axis a, again;
+	struct column_codec c;
+	struct buf b;
+	size_t i, n;
+
+	(void)state;
+	axis_init(&a);
+	axis_init(&again);
+	points_init(&out);
+	column_codec_init(&c);
+	buf_init(&b, 1 << 20);
+	for (i = 0; i < ROWS; i++) {
+		time[i] = (int64_t)(i * i);
+		value[i] = nan_of(0x7ff0000000000000u + i);
+	}
+	assert_int_equal(axis_set(&a, &v), 0);
+	assert_int_equal(axis_encode(&c, &b, &a), 0);
+	assert_null(axis_decode(&c, (unsigned char *)b.data, b.len, ROWS, &again));
+	assert_memory_equal(again.time, time, sizeof(time));
+	assert_true(again.n == ROWS && again.step[3] == 0 && again.thread[7] == 0);
+	for (i = 0; i < b.len; i++)
+		assert_non_null(axis_decode(&c, (unsigned char *)b.data, i, ROWS, &again));
+	for (n = ROWS; n >= ROWS / 2; n -= 25) {
+		for (i = 0; i < n; i++)
+			some[i] = time[i + (i > 20 ? ROWS - n : 0)];
+		v = rows_view(some, value, n);
+		assert_int_equal(axis_match(&a, &v, p), n);
+		buf_reset(&b);
+		assert_int_equal(values_encode(&c, &b, p, value, n), 0);
+		out.n = 0;
+		assert_null(values_points(&c, (unsigned char *)b.data, b.len, n, &a, &out));
+		assert_int_equal(out.n, n);
+		assert_memory_equal(out.time, some, n * 8);
+		assert_memory_equal(out.value, value, n * 8);
+		assert_non_null(values_points(&c, (unsigned char *)b.data, b.len, n - 1, &a, &out));
+		for (i = 0; i < b.len; i++)
+			assert_non_null(
+				values_points(&c, (unsigned char *)b.data, i, n, &a, &out));
+	}
+	axis_done(&a);
+	axis_done(&again);
+	points_done(&out);
+	column_codec_done(&c);
+	buf_done(&b);
+	free(p);
+}
+
+/* ---- merged rows --------------------------------------------------------------------- */
+
+/* Two axes, series 3 on both, series 9 on the first, histograms of 4. The bytes
+ * of the directory are those of docs/schema.md. */
+static void test_merged_bytes(void **state)
+{
+	static const unsigned char want[] = {
+		5,					 /* first commit */
+		2,    10, 2, 20, 1,			 /* axes: rows, bytes */
+		3,    3,  0, 10, 2, 0, 1, 20, 1, 6, 0, 9, 1, /* series, axis, n, bytes */
+		1,    4,  7, 3,				 /* histograms: series, n, bytes */
+		'A',  'a', 'B',	'1', '2', '3', '4', 'x', 'y', 'z',
+	};
+	const struct merged_axis axes[] = {{10, (const unsigned char *)"Aa", 2},
+					   {20, (const unsigned char *)"B", 1}};
+	const struct merged_entry entries[] = {
+		{3, 0, 10, false, (const unsigned char *)"12", 2},
+		{3, 1, 20, false, (const unsigned char *)"3", 1},
+		{9, 0, 9, false, (const unsigned char *)"4", 1},
+		{4, 0, 7, true, (const unsigned char *)"xyz", 3},
+	};
+	struct blob blob = {.format = BLOB_MERGED, .count = 46};
+	struct merged_entry x;
+	struct err e = {0};
+	struct merged m;
+	struct buf b;
+	unsigned bit;
+	size_t i;
+
+	(void)state;
+	buf_init(&b, 1000);
+	assert_int_equal(merged_encode(&b, 5, axes, 2, entries, 4), 0);
+	assert_int_equal(b.len, sizeof(want));
+	assert_memory_equal(b.data, want, sizeof(want));
+	blob.body = (unsigned char *)b.data;
+	blob.len = b.len;
+	assert_int_equal(merged_begin(&m, &tail_id, &blob, &e), 0);
+	assert_int_equal(m.first, 5);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(merged_next(&m, &x), 1);
+		assert_true(x.series == entries[i].series && x.axis == entries[i].axis &&
+			    x.n == entries[i].n && x.is_hist == entries[i].is_hist);
+		assert_int_equal(x.len, entries[i].len);
+		assert_memory_equal(x.p, entries[i].p, x.len);
+	}
+	assert_int_equal(merged_next(&m, &x), 0);
+	merged_done(&m);
+	blob.count = 45;
+	assert_int_equal(merged_begin(&m, &tail_id, &blob, &e), -EUCLEAN);
+	blob.count = 46;
+	for (i = 0; i < b.len; i++) {
+		blob.len = i;
+		assert_int_equal(merged_begin(&m, &tail_id, &blob, NULL), -EUCLEAN);
+	}
+	blob.len = b.len;
+	for (i = 0; i < b.len; i++)
+		for (bit = 0; bit < 8; bit++) {
+			b.data[i] = (char)(b.data[i] ^ (1 << bit));
+			if (merged_begin(&m, &tail_id, &blob, NULL) == 0) {
+				while (merged_next(&m, &x) > 0)
+					assert_true(x.p + x.len <= blob.body + blob.len);
+				merged_done(&m);
+			}
+			b.data[i] = (char)(b.data[i] ^ (1 << bit));
+		}
+	buf_done(&b);
 }
 
 static void test_segments(void **state)
@@ -499,7 +736,11 @@ int main(void)
 		cmocka_unit_test(test_hists),
 		cmocka_unit_test(test_tail_damage),
 		cmocka_unit_test(test_tail_claims),
-		cmocka_unit_test(test_chunk_figures),
+		cmocka_unit_test(test_summary),
+		cmocka_unit_test(test_summary_pages),
+		cmocka_unit_test(test_axis_match),
+		cmocka_unit_test(test_values_on_an_axis),
+		cmocka_unit_test(test_merged_bytes),
 		cmocka_unit_test(test_segments),
 	};
 

@@ -71,7 +71,7 @@ static void write_forever(const char *dir, int fd, bool no_wal)
 			_exit(3);
 		if (write(fd, "x", 1) != 1)
 			_exit(4);
-		if (pos.pos % 7 == 0 && store_fold(s, true, &e) < 0)
+		if (pos.pos % 7 == 0 && fold_batch(s, FOLD_BYTES, pos.pos % 5 == 0, &e) < 0)
 			_exit(5);
 	}
 }
@@ -339,10 +339,13 @@ static void make_some(const char *dir)
 			store_sink(s)->ops->hist(store_sink(s), &h);
 			store_sink(s)->ops->position(store_sink(s), &pos);
 			storetest_commit(s);
-			storetest_fold(s);
+			if (i < 2000)
+				storetest_fold(s);
+			else
+				storetest_merge(s);
 		}
 	}
-	storetest_commit(s); /* and something in the tail */
+	storetest_commit(s); /* and something in the tail, plain and merged */
 	db_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
 	s->corrupt = true; /* leave it as a crash would */
 	store_close(s, NULL);
@@ -469,12 +472,12 @@ static void test_damage_met_while_writing(void **state)
 	storetest_push(s, id, 1, 1, 1);
 	storetest_commit(s);
 	storetest_close(s);
-	storetest_sql(*state, "UPDATE chunk_data SET blob = zeroblob(40)");
-	s = storetest_open(*state); /* opening does not read chunks */
+	storetest_sql(*state, "UPDATE summary SET blob = zeroblob(40)");
+	s = storetest_open(*state); /* opening does not read summaries */
 	storetest_push(s, id, 2, 2, 2);
 	storetest_commit(s);
 	assert_int_equal(store_fold(s, true, &e), -EUCLEAN);
-	assert_non_null(strstr(e.text, "table chunk, series 1, ordinal 0"));
+	assert_non_null(strstr(e.text, "table summary, id 1099511627776"));
 	storetest_push(s, id, 3, 3, 3);
 	assert_int_equal(store_sink(s)->ops->commit(store_sink(s)), -EUCLEAN);
 	err_clear(&e);

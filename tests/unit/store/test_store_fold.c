@@ -32,16 +32,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void check_file(const char *dir)
-{
-	char *path = storetest_path(dir, "h.db");
-	struct err e = {0};
-
-	if (store_check(path, &e) < 0)
-		fail_msg("store_check: %s", e.text);
-	free(path);
-}
-
 static uint64_t random_next(uint64_t *state)
 {
 	*state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -105,11 +95,13 @@ static void test_nothing_is_lost(void **state)
 		}
 		storetest_commit(s);
 		if (random_next(&seed) % 4 == 0)
+			storetest_merge(s);
+		else if (random_next(&seed) % 16 == 0)
 			storetest_fold(s);
 		if (round % 16 == 7) {
 			for (k = 0; k < SERIES; k++)
 				check_series(*state, id[k], &ref[k]);
-			check_file(*state);
+			storetest_check(*state);
 		}
 		if (round == 40) {
 			storetest_close(s);
@@ -118,7 +110,7 @@ static void test_nothing_is_lost(void **state)
 	}
 	assert_true(ref[0].n > 3 * CHUNK_POINTS_MAX);
 	storetest_close(s);
-	check_file(*state);
+	storetest_check(*state);
 	for (k = 0; k < SERIES; k++) {
 		check_series(*state, id[k], &ref[k]);
 		free(ref[k].v);
@@ -134,29 +126,72 @@ static void push_many(struct store *s, uint32_t id, size_t n, int64_t first)
 		storetest_push(s, id, first + (int64_t)i, first + (int64_t)i,
 			       (double)(first + (int64_t)i));
 	storetest_commit(s);
-	storetest_fold(s);
 }
 
-static void test_small_chunks_grow(void **state)
+/* Number of plain rows, and of merged ones. */
+static void check_tail(const char *dir, int64_t plain, int64_t merged)
+{
+	assert_int_equal(storetest_sql(dir, "SELECT count(*) FROM tail WHERE seq > ifnull((SELECT"
+					    " value FROM meta WHERE key='folded'), 0)"),
+			 plain);
+	assert_int_equal(storetest_sql(dir, "SELECT count(*) FROM tail WHERE seq <= ifnull((SELECT"
+					    " value FROM meta WHERE key='folded'), 0)"),
+			 merged);
+}
+
+static void test_few_points_stay_merged(void **state)
 {
 	struct store *s = storetest_open(*state);
 	uint32_t id = storetest_series(s, storetest_process(s, 1), "a", SINK_GAUGE);
 
-	push_many(s, id, 1000, 0); /* below 1,024: rewritten */
-	push_many(s, id, 1000, 1000);
-	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM chunk"), 1);
-	assert_int_equal(storetest_sql(*state, "SELECT n FROM chunk WHERE seq_min=1 AND seq_max=2"),
-			 2000);
-	push_many(s, id, 10, 2000); /* at or above: a new one */
-	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM chunk"), 2);
+	push_many(s, id, 1000, 0);
+	storetest_merge(s);
+	check_tail(*state, 0, 1);
+	push_many(s, id, 1000, 1000); /* as many: one row of both */
+	check_tail(*state, 1, 1);
+	storetest_merge(s);
+	check_tail(*state, 0, 1);
+	push_many(s, id, 10, 2000); /* fewer: a row of their own */
+	storetest_merge(s);
+	check_tail(*state, 0, 2);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM chunk"), 0);
+	storetest_check(*state);
 	push_many(s, id, CHUNK_POINTS_MAX, 2010);
-	assert_int_equal(
-		storetest_sql(*state, "SELECT group_concat(n) = '2000,8192,10' FROM chunk"), 1);
-	assert_int_equal(storetest_sql(*state, "SELECT group_concat(start) = '0,2000,10192'"
-					       " FROM chunk"),
-			 1);
+	storetest_merge(s);
+	check_tail(*state, 0, 1);
+	assert_int_equal(storetest_sql(*state, "SELECT group_concat(n) = '8192' FROM chunk"), 1);
+	storetest_check(*state);
 	storetest_close(s);
-	check_file(*state);
+	assert_int_equal(storetest_sql(*state, "SELECT group_concat(n) = '8192,2010' AND"
+					       " group_concat(start) = '0,8192' FROM chunk"),
+			 1);
+	check_tail(*state, 0, 0);
+	storetest_check(*state);
+}
+
+/* A series whose older points lie in a row that is not taken waits for them. */
+static void test_older_points_come_first(void **state)
+{
+	struct store *s = storetest_open(*state);
+	uint32_t p = storetest_process(s, 1), a = storetest_series(s, p, "a", SINK_GAUGE);
+	uint32_t b = storetest_series(s, p, "b", SINK_GAUGE);
+	struct storetest_points got;
+	size_t i;
+
+	push_many(s, a, 8000, 0);
+	push_many(s, b, 8000, 0);
+	storetest_merge(s); /* 16,000 points in a merged row */
+	push_many(s, a, 9000, 8000);
+	storetest_merge(s); /* 9,000 beside it: a's are not its first */
+	check_tail(*state, 0, 2);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM chunk"), 0);
+	storetest_close(s);
+	storetest_check(*state);
+	got = storetest_read_dir(*state, a);
+	assert_int_equal(got.n, 17000);
+	for (i = 0; i < got.n; i++)
+		assert_true(got.v[i].value == (double)i);
+	free(got.v);
 }
 
 static void test_chunks_never_cross_a_segment(void **state)
@@ -179,9 +214,38 @@ static void test_chunks_never_cross_a_segment(void **state)
 	storetest_push(s, id, 204, 91, 5);
 	storetest_commit(s);
 	storetest_fold(s);
-	assert_int_equal(storetest_sql(*state, "SELECT group_concat(n)='10,3,2' FROM chunk"), 1);
+	assert_int_equal(storetest_sql(*state, "SELECT group_concat(n)='10,3,1,1' AND"
+					       " group_concat(segment)='0,1,2,2' FROM chunk"),
+			 1);
 	storetest_close(s);
-	check_file(*state);
+	storetest_check(*state);
+}
+
+/* The page of a summary tree, decoded. */
+static size_t read_page(const char *dir, int64_t id, struct summary nodes[SUMMARY_PAGE])
+{
+	char *path = storetest_path(dir, "h.db");
+	struct tree_db db = {.path = path};
+	struct column_codec columns;
+	struct blob_codec codec;
+	struct err e = {0};
+	sqlite3 *sql;
+	size_t n = 0;
+
+	blob_codec_init(&codec);
+	column_codec_init(&columns);
+	db.codec = &codec;
+	db.columns = &columns;
+	assert_int_equal(sqlite3_open(path, &sql), SQLITE_OK);
+	assert_int_equal(db_prepare(sql, "SELECT blob FROM summary WHERE id = ?1", &e, &db.get), 0);
+	if (tree_get(&db, id, &e, nodes, &n) < 0)
+		fail_msg("%s", e.text);
+	sqlite3_finalize(db.get);
+	sqlite3_close(sql);
+	blob_codec_done(&codec);
+	column_codec_done(&columns);
+	free(path);
+	return n;
 }
 
 static void test_figures(void **state)
@@ -189,21 +253,62 @@ static void test_figures(void **state)
 	static const double values[] = {2, NAN, -4.5, 8, 8};
 	struct store *s = storetest_open(*state);
 	uint32_t id = storetest_series(s, storetest_process(s, 1), "a", SINK_GAUGE);
+	struct summary nodes[SUMMARY_PAGE];
+	unsigned level;
 	size_t i;
 
 	for (i = 0; i < 5; i++)
 		storetest_push(s, id, 1000 - (int64_t)i, 3 + (int64_t)(i / 2), values[i]);
 	storetest_commit(s);
 	storetest_fold(s);
-	assert_int_equal(
-		storetest_sql(*state,
-			      "SELECT count(*) FROM chunk WHERE n=5 AND nan=1 AND observed=4 AND"
-			      " sum=13.5 AND min=-4.5 AND max=8 AND min_at=2 AND max_at=3 AND"
-			      " first=2 AND last=8 AND time_min=996 AND time_max=1000 AND"
-			      " step_min=3 AND step_max=5 AND ordinal=0 AND start=0"),
-		1);
+	for (level = 0; level < 2; level++) {
+		const struct summary *n = nodes;
+
+		assert_int_equal(read_page(*state, summary_id(id, level, 0), nodes), 1);
+		assert_true(n->n == 5 && n->nan == 1 && n->observed == 4 && n->sum == 13.5);
+		assert_true(n->min == -4.5 && n->max == 8 && n->min_at == 2 && n->max_at == 3);
+		assert_true(n->first == 2 && n->last == 8 && n->time_min == 996 &&
+			    n->time_max == 1000 && n->step_min == 3 && n->step_max == 5);
+		assert_true(n->segment_min == 0 && n->segment_max == 0);
+	}
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM summary"), 2);
 	storetest_close(s);
-	check_file(*state);
+	storetest_check(*state);
+}
+
+/* 300 chunks of one point each: the tree has pages and levels as stated, and grows
+ * a chunk at a time or many at once to the same. */
+static void test_tree(void **state)
+{
+	struct summary nodes[SUMMARY_PAGE];
+	struct store *s = storetest_open(*state);
+	uint32_t id = storetest_series(s, storetest_process(s, 1), "a", SINK_GAUGE);
+	size_t i;
+
+	for (i = 0; i < 300; i++) {
+		storetest_push(s, id, (int64_t)i, (int64_t)(300 - i), (double)(i * 7 % 300));
+		storetest_commit(s);
+		if (i < 20 || i % 37 == 0 || i == 299)
+			storetest_fold(s);
+		if (i < 20)
+			storetest_check(*state);
+	}
+	storetest_check(*state);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM chunk"), 300);
+	/* Levels of 300, 300, 19 and 2 nodes: 38 pages of 8 chunks, 3 of 128, 1, 1. */
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM summary"), 38 + 3 + 1 + 1);
+	assert_int_equal(read_page(*state, summary_id(id, 0, 37), nodes), 4);
+	assert_int_equal(read_page(*state, summary_id(id, 1, 2), nodes), 44);
+	assert_int_equal(read_page(*state, summary_id(id, 2, 0), nodes), 19);
+	assert_true(nodes[18].n == 12 && nodes[18].time_min == 288 && nodes[18].time_max == 299);
+	assert_true(nodes[1].first == 16 * 7 && nodes[1].last == 31 * 7 && nodes[1].min_at == 0);
+	assert_int_equal(read_page(*state, summary_id(id, 3, 0), nodes), 2);
+	assert_true(nodes[0].n == 256 && nodes[1].n == 44 && nodes[0].segment_max == 255);
+	assert_true(nodes[0].min == 0 && nodes[0].min_at == 0 && nodes[0].max == 298 &&
+		    nodes[0].max_at == 214);
+	assert_true(nodes[1].max == 299 && nodes[1].max_at == 257 - 256);
+	storetest_close(s);
+	storetest_check(*state);
 }
 
 static void test_histograms(void **state)
@@ -221,8 +326,9 @@ static void test_histograms(void **state)
 			      .max = 2,
 			      .bins = bins,
 			      .n_bins = 2};
+	struct summary nodes[SUMMARY_PAGE];
 	struct storetest_points got;
-	size_t i;
+	size_t i, n;
 
 	for (i = 0; i < 3000; i++) {
 		h.time_ns = h.step = (int64_t)i;
@@ -239,13 +345,60 @@ static void test_histograms(void **state)
 	assert_true(got.v[2999].step == 2999 && got.v[2999].value == 5.5 / 4);
 	free(got.v);
 	storetest_close(s);
-	check_file(*state);
-	assert_int_equal(storetest_sql(*state, "SELECT sum(n) FROM chunk WHERE series=2 AND"
-					       " observed=4*n AND nan=n AND sum=5.5*n AND min=1 AND"
-					       " max=2"),
-			 3000);
+	storetest_check(*state);
+	assert_int_equal(storetest_sql(*state, "SELECT sum(n) FROM chunk WHERE series=2"), 3000);
 	assert_int_equal(storetest_sql(*state, "SELECT max(n) FROM chunk WHERE series=2"),
 			 CHUNK_HISTS_MAX);
+	n = read_page(*state, summary_id(id, 1, 0), nodes);
+	for (i = 0; i < n; i++)
+		assert_true(nodes[i].observed == 4 * nodes[i].n && nodes[i].nan == nodes[i].n &&
+			    nodes[i].sum == 5.5 * (double)nodes[i].n && nodes[i].min == 1 &&
+			    nodes[i].max == 2 && isnan(nodes[i].first));
+}
+
+/* Rounds of 40 series of which some miss some: one axis is enough for all. */
+static void test_rounds_share_an_axis(void **state)
+{
+	struct store *s = storetest_open(*state);
+	uint32_t p = storetest_process(s, 1), id[40], k;
+	struct storetest_points got;
+	char name[8];
+	size_t round, n;
+
+	for (k = 0; k < 40; k++) {
+		snprintf(name, sizeof(name), "s%u", k);
+		id[k] = storetest_series(s, p, name, SINK_GAUGE);
+	}
+	for (round = 0; round < 9600; round++) {
+		for (k = 0; k < 40; k++)
+			/* All but number 2 miss one round in 50, each others; 0 more of them. */
+			if (k == 2 || (round * 31 + k * 17) % (k ? 50 : 10) != 0)
+				storetest_push(s, id[k], (int64_t)(round * 1000 + round % 7),
+					       SINK_STEP_NONE, (double)(round ^ k));
+		if (round % 600 == 599) {
+			storetest_commit(s);
+			storetest_merge(s);
+		}
+	}
+	storetest_commit(s);
+	assert_true(storetest_sql(*state, "SELECT count(*) FROM chunk") >= 36);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM axis"), 1);
+	storetest_check(*state);
+	storetest_close(s);
+	storetest_check(*state);
+	assert_true(storetest_sql(*state, "SELECT count(*) FROM axis") <= 3);
+	for (k = 0; k < 40; k++) {
+		got = storetest_read_dir(*state, id[k]);
+		for (round = n = 0; round < 9600; round++) {
+			if (k != 2 && (round * 31 + k * 17) % (k ? 50 : 10) == 0)
+				continue;
+			assert_true(got.v[n].time_ns == (int64_t)(round * 1000 + round % 7) &&
+				    got.v[n].value == (double)(round ^ k));
+			n++;
+		}
+		assert_int_equal(got.n, n);
+		free(got.v);
+	}
 }
 
 static void test_failed_fold_keeps_the_tail(void **state)
@@ -269,7 +422,7 @@ static void test_failed_fold_keeps_the_tail(void **state)
 	storetest_push(s, id, 0, 1, 5);
 	storetest_commit(s);
 	storetest_close(s);
-	check_file(*state);
+	storetest_check(*state);
 	got = storetest_read_dir(*state, id);
 	assert_int_equal(got.n, 20001);
 	free(got.v);
@@ -287,16 +440,15 @@ static void test_fold_waits_until_due(void **state)
 		storetest_push(s, id, (int64_t)i, (int64_t)i, 1);
 		storetest_commit(s);
 		if (i == FOLD_ROWS - 2)
-			assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM tail"),
-					 FOLD_ROWS - 1);
+			check_tail(*state, FOLD_ROWS - 1, 0);
 	}
 	assert_int_equal(store_fold(s, false, &e), 0);
-	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM tail"), 0);
+	check_tail(*state, 0, 1);
 	for (i = 0; i < FOLD_BYTES / 8 + 1; i++) /* by size */
 		storetest_push(s, id, (int64_t)(i * i), 5000, (double)rand());
 	storetest_commit(s);
 	assert_int_equal(store_fold(s, false, &e), 0);
-	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM tail"), 0);
+	check_tail(*state, 0, 1);
 	storetest_close(s);
 }
 
@@ -308,40 +460,74 @@ static void test_fold_in_slices(void **state)
 	struct err e = {0};
 	struct storetest_points got;
 	size_t i, n = 0, slices = 0;
-	int64_t left;
+	uint64_t left;
 
 	while (n < FOLD_BYTES / 8 + 1) {
 		for (i = 0; i < 10000; i++, n++)
 			storetest_push(s, id, (int64_t)(n * n), (int64_t)n, (double)rand());
 		storetest_commit(s);
 	}
-	left = storetest_sql(*state, "SELECT count(*) FROM tail");
+	left = s->tail_rows;
 	while (store_fold(s, false, &e) == 1) {
-		int64_t now = storetest_sql(*state, "SELECT count(*) FROM tail");
-
-		assert_true(now > 0 && now < left);
-		left = now;
+		assert_true(s->tail_rows > 0 && s->tail_rows < left);
+		left = s->tail_rows;
+		check_tail(*state, (int64_t)left, 1);
 		slices++;
 	}
 	assert_true(slices >= FOLD_BYTES / FOLD_SLICE - 1);
-	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM tail"), 0);
+	check_tail(*state, 0, 1);
+	assert_int_equal(storetest_sql(*state, "SELECT min(n) FROM chunk"), CHUNK_POINTS_MAX);
 	storetest_close(s);
 	got = storetest_read_dir(*state, id);
 	assert_int_equal(got.n, n);
 	free(got.v);
 }
 
+/* Merged rows do not grow without limit: the longest series are sealed early. */
+static void test_merged_rows_are_limited(void **state)
+{
+	struct store *s = storetest_open(*state);
+	uint32_t p = storetest_process(s, 1), id[200], k;
+	uint64_t seed = 7;
+	char name[8];
+	int round, i;
+
+	for (k = 0; k < 200; k++) {
+		snprintf(name, sizeof(name), "s%u", k);
+		id[k] = storetest_series(s, p, name, SINK_GAUGE);
+	}
+	for (round = 0; round < 12; round++) {
+		for (i = 0; i < 400; i++)
+			for (k = 0; k < 200; k++)
+				storetest_push(s, id[k], round * 1000 + i, round * 1000 + i,
+					       (double)random_next(&seed) / 3);
+		storetest_commit(s);
+		storetest_merge(s);
+		assert_true(storetest_sql(*state, "SELECT sum(length(blob)) FROM tail") <
+			    2 * FOLD_MERGED_BYTES);
+	}
+	assert_true(storetest_sql(*state, "SELECT count(*) FROM chunk") > 0);
+	storetest_check(*state);
+	storetest_close(s);
+	storetest_check(*state);
+	assert_int_equal(storetest_sql(*state, "SELECT sum(n) FROM chunk"), 12 * 400 * 200);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_nothing_is_lost, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_small_chunks_grow, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_few_points_stay_merged, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_older_points_come_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_chunks_never_cross_a_segment, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_figures, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_tree, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_histograms, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rounds_share_an_axis, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failed_fold_keeps_the_tail, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fold_waits_until_due, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fold_in_slices, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_merged_rows_are_limited, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

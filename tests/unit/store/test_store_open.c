@@ -41,11 +41,17 @@ static int try_open(const char *dir, struct err *e, struct store **s)
 
 /* ---- migrations --------------------------------------------------------------- */
 
-static const char *const old_steps[] = {
-	NULL,
-	"ALTER TABLE t ADD COLUMN b INTEGER NOT NULL DEFAULT 5",
-	"CREATE TABLE u(x); INSERT INTO u SELECT a + b FROM t",
-	"INSERT INTO nowhere VALUES(1)",
+static int old_step(sqlite3 *db, const char *path, struct err *e)
+{
+	assert_string_equal(path, "old.db");
+	return db_exec(db, "INSERT INTO u SELECT a + b FROM t", e);
+}
+
+static const struct db_step old_steps[] = {
+	{NULL, NULL},
+	{"ALTER TABLE t ADD COLUMN b INTEGER NOT NULL DEFAULT 5", NULL},
+	{"CREATE TABLE u(x)", old_step},
+	{"INSERT INTO nowhere VALUES(1)", NULL},
 };
 
 static sqlite3 *open_old(const char *dir, const char *sql)
@@ -77,31 +83,31 @@ static void test_migrations(void **state)
 	struct err e = {0};
 
 	assert_int_equal(DB_APPLICATION_ID, 1279348819);
-	assert_int_equal(db_migrate(db, "CREATE TABLE new(x)", old_steps, 3, &e), 0);
+	assert_int_equal(db_migrate(db, "old.db", "CREATE TABLE new(x)", old_steps, 3, &e), 0);
 	assert_int_equal(ask(db, "PRAGMA user_version"), 3);
 	assert_int_equal(ask(db, "SELECT x FROM u"), 42);
 	assert_int_equal(ask(db, "SELECT count(*) FROM sqlite_master WHERE name='new'"), 0);
-	assert_int_equal(db_migrate(db, "", old_steps, 3, &e), 0); /* nothing to do */
+	assert_int_equal(db_migrate(db, "old.db", "", old_steps, 3, &e), 0); /* nothing to do */
 	/* A step that fails leaves all as it was. */
-	assert_true(db_migrate(db, "", old_steps, 4, &e) < 0);
+	assert_true(db_migrate(db, "old.db", "", old_steps, 4, &e) < 0);
 	assert_int_equal(ask(db, "PRAGMA user_version"), 3);
 	assert_true(sqlite3_get_autocommit(db));
 	err_clear(&e);
-	assert_int_equal(db_migrate(db, "", old_steps, 2, &e), -EPROTO);
+	assert_int_equal(db_migrate(db, "old.db", "", old_steps, 2, &e), -EPROTO);
 	assert_non_null(strstr(e.text, "version 3"));
 	sqlite3_close(db);
 
 	db = open_old(*state, "PRAGMA application_id=1279348819"); /* made, but no tables yet */
-	assert_int_equal(db_migrate(db, "CREATE TABLE new(x)", old_steps, 3, NULL), 0);
+	assert_int_equal(db_migrate(db, "old.db", "CREATE TABLE new(x)", old_steps, 3, NULL), 0);
 	assert_int_equal(ask(db, "PRAGMA user_version"), 3);
 	assert_int_equal(ask(db, "SELECT count(*) FROM sqlite_master WHERE name='new'"), 1);
 	sqlite3_close(db);
 
 	db = open_old(*state, "CREATE TABLE t(a)"); /* somebody else's */
-	assert_int_equal(db_migrate(db, "", old_steps, 3, NULL), -EUCLEAN);
+	assert_int_equal(db_migrate(db, "old.db", "", old_steps, 3, NULL), -EUCLEAN);
 	sqlite3_close(db);
 	db = open_old(*state, "PRAGMA application_id=1279348819; CREATE TABLE t(a)");
-	assert_int_equal(db_migrate(db, "", old_steps, 3, NULL), -EUCLEAN); /* no version 0 */
+	assert_int_equal(db_migrate(db, "old.db", "", old_steps, 3, NULL), -EUCLEAN); /* no version 0 */
 	sqlite3_close(db);
 }
 
@@ -241,9 +247,8 @@ static void test_version_1(void **state)
 	storetest_push(s, 1, 130, 9, 4);
 	storetest_commit(s);
 	storetest_close(s);
-	assert_int_equal(storetest_sql(*state, "SELECT n FROM chunk WHERE seq_min=1 AND seq_max=6"
-					       " AND sum=16"),
-			 6);
+	assert_int_equal(storetest_sql(*state, "SELECT n FROM chunk"), 6);
+	assert_int_equal(storetest_sql(*state, "PRAGMA user_version"), 2);
 	assert_int_equal(store_check(path, &e), 0);
 	free(path);
 }
@@ -298,42 +303,66 @@ static void test_hostile_schema(void **state)
 static void test_check_finds(void **state)
 {
 	static const char *const damage[] = {
-		"UPDATE chunk SET sum = sum + 1 WHERE ordinal = 1",
 		"UPDATE chunk SET start = start + 1 WHERE ordinal = 1",
 		"UPDATE chunk SET n = n - 1 WHERE ordinal = 0",
-		"UPDATE chunk SET min_at = 5 WHERE ordinal = 0",
-		"UPDATE chunk SET seq_max = 100 WHERE ordinal = 0",
-		"DELETE FROM chunk WHERE ordinal = 0",
-		"DELETE FROM chunk_data WHERE id = 1",
-		"UPDATE chunk_data SET blob = (SELECT blob FROM chunk_data WHERE id = 2) WHERE id "
-		"= 1",
-		"INSERT INTO chunk_data(blob) VALUES(x'00')",
-		"UPDATE tail SET seq = seq + 1",
+		"UPDATE chunk SET segment = 1 WHERE ordinal = 1",
+		"UPDATE chunk SET segment_step = 5 WHERE ordinal = 0",
+		"UPDATE chunk SET segment_time = segment_time + 1 WHERE ordinal = 0",
+		"UPDATE chunk SET at = at + 1 WHERE ordinal = 1",
+		"UPDATE chunk SET len = len - 1 WHERE ordinal = 1",
+		"UPDATE chunk SET axis = 2 WHERE ordinal = 0",
+		"UPDATE chunk SET axis = NULL WHERE ordinal = 0",
+		"UPDATE chunk SET pack = 9 WHERE ordinal = 0",
+		"DELETE FROM chunk WHERE series = 1 AND ordinal = 1",
+		"DELETE FROM chunk WHERE series = 1",
+		"DELETE FROM pack WHERE id = 1",
+		"UPDATE pack SET blob = zeroblob(length(blob)) WHERE id = 1",
+		"INSERT INTO pack(id, blob) VALUES(7, x'00')",
+		"UPDATE meta SET value = 0 WHERE key = 'pack'",
+		"DELETE FROM axis WHERE id = 1",
+		"UPDATE axis SET blob = x'01' WHERE id = 1",
+		"INSERT INTO axis SELECT 7, blob FROM axis WHERE id = 1",
+		"UPDATE meta SET value = 1 WHERE key = 'axis'",
+		"DELETE FROM summary WHERE id % 68719476736 = 0",
+		"INSERT INTO summary SELECT id + 1, blob FROM summary",
+		"UPDATE summary SET blob = (SELECT blob FROM summary WHERE id = 1 << 40) WHERE"
+		" id = 2 << 40",
+		"UPDATE tail SET seq = seq + 1 WHERE seq = (SELECT max(seq) FROM tail)",
 		"UPDATE tail SET blob = x'01'",
+		"UPDATE meta SET value = value + 1 WHERE key = 'folded'",
+		"UPDATE meta SET value = value - 1 WHERE key = 'folded'",
 		"DELETE FROM series",
 		"DELETE FROM process",
-		"UPDATE series SET kind = 3",
+		"UPDATE series SET kind = 3 WHERE id = 1",
 	};
 	char *path = storetest_path(*state, "h.db"), *aside = storetest_path(*state, "copy");
 	char *command = xasprintf("cp '%s' '%s'", path, aside);
 	char *back = xasprintf("cp '%s' '%s'", aside, path);
 	struct err e = {0};
 	struct store *s;
-	uint32_t id;
+	uint32_t p, id, other;
 	size_t i;
 
 	s = storetest_open(*state);
-	id = storetest_series(s, storetest_process(s, 1), "a", SINK_GAUGE);
-	for (i = 0; i < 10000; i++)
+	p = storetest_process(s, 1);
+	id = storetest_series(s, p, "a", SINK_GAUGE);
+	other = storetest_series(s, p, "b", SINK_GAUGE);
+	for (i = 0; i < 20000; i++) {
 		storetest_push(s, id, (int64_t)(i * i), (int64_t)i, (double)rand());
+		if (i < 10000)
+			storetest_push(s, other, (int64_t)(i * i), (int64_t)i, (double)i);
+	}
 	storetest_commit(s);
-	storetest_fold(s);
-	storetest_push(s, id, 5, 10000, 1);
+	storetest_merge(s); /* chunks of 8,192 and a merged row */
+	storetest_push(s, id, 5, 30000, 1);
 	storetest_commit(s);
 	db_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
 	assert_int_equal(system(command), 0);
 	storetest_close(s);
 	assert_int_equal(system(back), 0);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM chunk"), 3);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM axis"), 2);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM tail"), 2);
 	assert_int_equal(store_check(path, &e), 0);
 	for (i = 0; i < ARRAY_LEN(damage); i++) {
 		assert_int_equal(system(back), 0);
