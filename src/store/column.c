@@ -34,8 +34,8 @@ static bool column_start(struct column_codec *c)
 	if (!c->work)
 		return false;
 #if defined(__x86_64__)
-	c->work->fast = !c->portable && __builtin_cpu_supports("avx2") &&
-			__builtin_cpu_supports("bmi2");
+	c->work->fast =
+		!c->portable && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
 #endif
 	return true;
 }

@@ -13,11 +13,11 @@
 
 #include "base/buf.h"
 
-#define COLUMN_MAX 8192u                     /* numbers in a column */
+#define COLUMN_MAX 8192u                      /* numbers in a column */
 #define COLUMN_BYTES_MAX (1 + 8 * COLUMN_MAX) /* bytes of a column */
-#define COLUMN_NONE INT64_MIN                /* integers: this one is cheap anywhere */
+#define COLUMN_NONE INT64_MIN                 /* integers: this one is cheap anywhere */
 
-/* Scratch memory, about 370 KiB, got when first needed, and zstd's contexts
+/* Scratch memory, about 380 KiB, got when first needed, and zstd's contexts
  * (about 1 MiB together), got when a column repeats itself. One per thread. */
 struct column_codec {
 	struct column_work *work;

@@ -40,8 +40,7 @@ static bool body_put_zstd(struct column_codec *c, struct buf *b, size_t n, doubl
 	buf_putc(b, (char)width);
 	room = ZSTD_compressBound(n * width);
 	to = buf_reserve(b, room);
-	len = to && c->cctx ? ZSTD_compressCCtx(c->cctx, to, room, raw, n * width,
-						BODY_ZSTD_LEVEL)
+	len = to && c->cctx ? ZSTD_compressCCtx(c->cctx, to, room, raw, n * width, BODY_ZSTD_LEVEL)
 			    : (size_t)-1;
 	if (ZSTD_isError(len) || 8 * (double)(len + b->len - at) >= bits) {
 		b->len = at;

@@ -7,8 +7,8 @@
  */
 #include "store/column_priv.h"
 
-#define DIFF_WINDOWS 3u
-#define DIFF_WINDOW 192u
+#define DIFF_WINDOWS 4u
+#define DIFF_WINDOW 256u
 #define DIFF_WARM_UP 64u /* of a window, not counted: the mean finds its level */
 #define DIFF_SLACK 0.4   /* bits a value by which what is tried may look worse than the best */
 #define DIFF_GAIN 0.02   /* that a mean must look better by */
@@ -75,8 +75,8 @@ static inline size_t diff_count(size_t n, unsigned order)
 }
 
 /* The first stage for y[at..at + n) of a column, to r; at is at least the order. */
-static void diff_stage(const struct column_work *w, size_t at, size_t n, const struct column_diff *d,
-		       int64_t *r)
+static void diff_stage(const struct column_work *w, size_t at, size_t n,
+		       const struct column_diff *d, int64_t *r)
 {
 	const int64_t *y = w->y;
 	size_t i;
@@ -261,6 +261,9 @@ void column_diff_plan(struct column_work *w, size_t n, struct column_diff *ret)
 	d.order = below;
 	if (below != best && below != second)
 		diff_try_order(w, n, d, plain[below], plain[best] + DIFF_SLACK, ret);
+	d.order = COLUMN_LINE;
+	if (below != best && second != COLUMN_LINE && plain[COLUMN_LINE] < 1e9)
+		diff_try_order(w, n, d, plain[COLUMN_LINE], plain[best] + DIFF_SLACK, ret);
 }
 
 /* ---- bytes ----------------------------------------------------------------------- */
@@ -332,37 +335,50 @@ static void diff_back(int64_t *y, size_t n, unsigned order)
 	}
 }
 
-const char *column_diff_get(struct column_work *w, struct cur *c, size_t n)
+/* The predictor; y[0..order) as they are, and for a line its first value in *first. */
+static const char *diff_get_kind(struct cur *c, size_t n, int64_t *y, struct column_diff *d,
+				 int64_t *first)
 {
 	const unsigned char *kind = cur_bytes(c, 1);
-	unsigned order = kind ? *kind & 7u : 0, smooth = kind ? *kind >> 3 : 0, known, i;
-	int64_t last = 0, slope = 0, level = 0;
-	const char *why;
-	size_t k;
+	int64_t last = 0;
+	unsigned i;
 
-	if (!kind || order > COLUMN_LINE || smooth > COLUMN_SMOOTH_MAX ||
-	    order % COLUMN_LINE >= n)
+	if (!kind || (*kind & 7u) > COLUMN_LINE || *kind >> 3 > (int)COLUMN_SMOOTH_MAX)
 		return "the predictor of a column is unknown";
-	known = order % COLUMN_LINE;
-	for (i = 0; i < known; i++)
-		w->y[i] = last = column_add(last, cur_svarint(c));
-	if (order == COLUMN_LINE) {
-		last = cur_svarint(c);
-		slope = cur_svarint(c);
+	*d = (struct column_diff){.order = *kind & 7u, .smooth = *kind >> 3};
+	if (d->order % COLUMN_LINE >= n)
+		return "the predictor of a column is longer than it";
+	for (i = 0; i < d->order % COLUMN_LINE; i++)
+		y[i] = last = column_add(last, cur_svarint(c));
+	if (d->order == COLUMN_LINE) {
+		*first = cur_svarint(c);
+		d->slope = cur_svarint(c);
 	}
-	if (smooth)
-		level = cur_svarint(c);
-	if (c->error)
-		return "the predictor of a column is cut short";
-	why = column_pack_get(w, c, n - known, w->y + known);
+	if (d->smooth)
+		d->level = cur_svarint(c);
+	return c->error ? "the predictor of a column is cut short" : NULL;
+}
+
+const char *column_diff_get(struct column_work *w, struct cur *c, size_t n)
+{
+	struct column_diff d;
+	int64_t first = 0, *r;
+	const char *why = diff_get_kind(c, n, w->y, &d, &first);
+	size_t rest, k;
+
 	if (why)
 		return why;
-	if (smooth)
-		diff_back_smooth(w->y + known, n - known, smooth, level);
-	if (order == COLUMN_LINE)
+	rest = diff_count(n, d.order);
+	r = w->y + (n - rest);
+	why = column_pack_get(w, c, rest, r);
+	if (why)
+		return why;
+	if (d.smooth)
+		diff_back_smooth(r, rest, d.smooth, d.level);
+	if (d.order == COLUMN_LINE)
 		for (k = 0; k < n; k++)
-			w->y[k] = column_add(w->y[k], diff_line(last, slope, k));
-	else if (order)
-		diff_back(w->y, n, order);
+			r[k] = column_add(r[k], diff_line(first, d.slope, k));
+	else if (d.order)
+		diff_back(w->y, n, d.order);
 	return NULL;
 }

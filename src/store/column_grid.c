@@ -8,7 +8,7 @@
 
 #define GRID_SAMPLE 64u
 #define GRID_REPEAT_SAMPLE 2048u
-#define GRID_REPEAT_HASH 1024u
+#define GRID_REPEAT_BITS 12
 
 static uint64_t grid_gcd(uint64_t a, uint64_t b)
 {
@@ -76,7 +76,7 @@ bool column_grid_take(struct column_work *w, size_t n, uint64_t *step, int64_t *
 
 	for (i = 0; i < n && g != 1; i += by)
 		g = grid_gcd(g, grid_distance(w->y[i], w->y[0]));
-	for (i = 0; g > 1; g = grid_gcd(g, grid_distance(w->y[i], w->y[0]))) {
+	for (; g > 1; g = grid_gcd(g, grid_distance(w->y[i], w->y[0]))) {
 		i = grid_divide_body(w->y, n, g, w->y[0], w->spare);
 		if (i == n)
 			break;
@@ -94,7 +94,7 @@ bool column_grid_take(struct column_work *w, size_t n, uint64_t *step, int64_t *
 
 bool column_grid_repeats(const struct column_work *w, size_t n)
 {
-	uint16_t at[GRID_REPEAT_HASH] = {0};
+	uint16_t at[1u << GRID_REPEAT_BITS] = {0};
 	size_t last = n < GRID_REPEAT_SAMPLE ? n : GRID_REPEAT_SAMPLE, i, hits = 0;
 	const int64_t *y = w->y;
 	uint64_t hash;
@@ -103,10 +103,10 @@ bool column_grid_repeats(const struct column_work *w, size_t n)
 	for (i = 3; i < last; i++) {
 		hash = (uint64_t)y[i] * 0x9e3779b97f4a7c15u + (uint64_t)y[i - 1];
 		hash = hash * 0xbf58476d1ce4e5b9u + (uint64_t)y[i - 2];
-		hash = (hash * 0x94d049bb133111ebu) >> 54;
+		hash = (hash * 0x94d049bb133111ebu) >> (64 - GRID_REPEAT_BITS);
 		was = at[hash];
 		at[hash] = (uint16_t)i;
 		hits += was && y[was] == y[i] && y[was - 1] == y[i - 1] && y[was - 2] == y[i - 2];
 	}
-	return last >= 16 && hits * 4 > last * 3;
+	return last >= 16 && hits * 2 > last;
 }

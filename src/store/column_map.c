@@ -9,14 +9,14 @@
 #include <stdlib.h>
 
 #define MAP_SAMPLE 32u
-#define MAP_SPARE 2u                /* of the sample may be exceptions */
-#define MAP_DECIMAL_MAX 0x1p51      /* magnitude of decimals that are found */
-#define MAP_ROUND 0x1.8p52          /* added: the integer is in the low bits */
+#define MAP_SPARE 2u           /* of the sample may be exceptions */
+#define MAP_DECIMAL_MAX 0x1p51 /* magnitude of decimals that are found */
+#define MAP_ROUND 0x1.8p52     /* added: the integer is in the low bits */
 #define MAP_HASH 1024u
 
-static const double map_power[COLUMN_EXPONENT_MAX + 1] = {
-	1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8, 1e9,
-	1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18};
+static const double map_power[COLUMN_EXPONENT_MAX + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,
+							  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13,
+							  1e14, 1e15, 1e16, 1e17, 1e18};
 
 /* ---- one number ------------------------------------------------------------------ */
 

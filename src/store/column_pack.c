@@ -9,14 +9,15 @@
 
 #define PACK_SYMBOLS 0x40u /* of the first byte; bits 0-5: low */
 #define PACK_LOW_MAX 56u
-#define PACK_ZERO 64u  /* symbols below 128: quotient + 64 */
-#define PACK_LARGE 128u /* 128 + 2 * (octave - 6) + sign */
+#define PACK_ZERO 64u        /* symbols below 128: quotient + 64 */
+#define PACK_LARGE 128u      /* 128 + 2 * (octave - 6) + sign */
+#define PACK_HEAVY 5u        /* widths between the usual and the middle that make a tail */
 #define PACK_SYMBOL_BITS 5.0 /* that a symbol takes in the table, about */
 
 int64_t column_median(const int64_t *v, size_t n)
 {
 	size_t step = n > 64 ? n / 64 : 1, i, k, m = 0;
-	int64_t few[64], x;
+	int64_t few[64] = {0}, x;
 
 	for (i = step / 2; i < n && m < 64; i += step) {
 		x = v[i];
@@ -40,22 +41,48 @@ static inline double pack_log2(uint32_t v)
 	return (double)((float)(bits >> 23) - 127 + m * (1.3465f - 0.3465f * m));
 }
 
-/* The smallest width that all but one in 64 have. */
-static unsigned pack_usual_width(const int64_t *r, size_t n, int64_t centre)
+/* The smallest widths that all but one in 64, and three in four, have; of a quarter
+ * of many. */
+static void pack_usual_widths(const int64_t *r, size_t n, int64_t centre, unsigned width[2])
 {
-	uint32_t a[65] = {0}, b[65] = {0}, over = 0;
-	unsigned width = 64;
+	size_t step = n < 2048 ? 1 : 4, seen = 0, i;
+	uint32_t count[65] = {0}, over = 0;
+	unsigned k = 64;
+
+	for (i = 0; i < n; i += step, seen++)
+		count[column_width(column_sub(r[i], centre))]++;
+	for (; k > 0 && over + count[k] <= seen / 64; k--)
+		over += count[k];
+	width[0] = k;
+	for (; k > 0 && over + count[k] <= seen / 4; k--)
+		over += count[k];
+	width[1] = k;
+}
+
+struct pack_range {
+	int64_t min, max;
+};
+
+COLUMN_BODY struct pack_range pack_range_body(const int64_t *r, size_t n)
+{
+	int64_t min = r[0], max = r[0];
 	size_t i;
 
-	for (i = 0; i + 1 < n; i += 2) {
-		a[column_width(column_sub(r[i], centre))]++;
-		b[column_width(column_sub(r[i + 1], centre))]++;
+	for (i = 1; i < n; i++) {
+		min = r[i] < min ? r[i] : min;
+		max = r[i] > max ? r[i] : max;
 	}
-	if (i < n)
-		a[column_width(column_sub(r[i], centre))]++;
-	while (width > 0 && over + a[width] + b[width] <= n / 64)
-		over += a[width] + b[width], width--;
-	return width;
+	return (struct pack_range){min, max};
+}
+
+static struct pack_range pack_range_plain(const int64_t *r, size_t n)
+{
+	return pack_range_body(r, n);
+}
+
+COLUMN_FAST static struct pack_range pack_range_fast(const int64_t *r, size_t n)
+{
+	return pack_range_body(r, n);
 }
 
 /* Count quotients: small ones each, others by octave and sign. */
@@ -91,7 +118,7 @@ static inline void pack_sum(struct pack_sum *s, uint32_t count, unsigned raw)
 	s->kinds++;
 }
 
-static uint32_t pack_range(const uint32_t *p, size_t n)
+static uint32_t pack_total(const uint32_t *p, size_t n)
 {
 	uint32_t sum = 0;
 
@@ -108,12 +135,12 @@ static double pack_cost(const uint32_t *fine, size_t n, unsigned more)
 	unsigned octave, i;
 
 	for (i = 0; i < 128; i++)
-		pack_sum(&s, pack_range(mid + (((int)i - 64) * (1 << more)), 1u << more), 0);
+		pack_sum(&s, pack_total(mid + (((int)i - 64) * (1 << more)), 1u << more), 0);
 	for (octave = 6; octave < 6 + COLUMN_FINE_LOG - more; octave++) {
 		int from = 1 << (octave + more);
 
-		pack_sum(&s, pack_range(mid + from, (size_t)from), octave);
-		pack_sum(&s, pack_range(mid - 2 * from, (size_t)from), octave);
+		pack_sum(&s, pack_total(mid + from, (size_t)from), octave);
+		pack_sum(&s, pack_total(mid - 2 * from, (size_t)from), octave);
 	}
 	for (i = 2 * (6 + COLUMN_FINE_LOG); i < 128; i++)
 		pack_sum(&s, fine[COLUMN_FINE + i], i / 2 - more);
@@ -121,33 +148,43 @@ static double pack_cost(const uint32_t *fine, size_t n, unsigned more)
 	       (n < 1024 ? 64 : 190);
 }
 
-void column_pack_plan(struct column_work *w, const int64_t *r, size_t n, struct column_pack *ret)
+/* Try to split at the finest point and above. */
+static void pack_plan_from(struct column_work *w, const int64_t *r, size_t n, int64_t centre,
+			   unsigned finest, struct column_pack *ret)
 {
-	int64_t centre = column_median(r, n), min = r[0], max = r[0];
-	unsigned usual, finest, low, more, width;
+	unsigned more;
 	double bits;
-	size_t i;
 
-	for (i = 1; i < n; i++) {
-		min = r[i] < min ? r[i] : min;
-		max = r[i] > max ? r[i] : max;
-	}
-	width = max == min ? 0 : 64 - (unsigned)__builtin_clzll((uint64_t)max - (uint64_t)min);
-	*ret = (struct column_pack){min, width, false, (double)width * (double)n};
-	if (width > PACK_LOW_MAX)
-		ret->bits = 1e9;
-	usual = pack_usual_width(r, n, centre);
-	finest = usual > 7 ? usual - 7 : 0;
-	if (finest > PACK_LOW_MAX - COLUMN_FINE_LOG)
-		finest = PACK_LOW_MAX - COLUMN_FINE_LOG;
-	if (width == 0 || (double)finest * (double)n > ret->bits)
-		return;
 	pack_count(w, r, n, centre, finest);
 	for (more = 0; more <= COLUMN_FINE_LOG; more++) {
-		low = finest + more;
-		bits = pack_cost(w->fine, n, more) + (double)low * (double)n;
+		bits = pack_cost(w->fine, n, more) + (double)(finest + more) * (double)n;
 		if (bits < ret->bits)
-			*ret = (struct column_pack){centre, low, true, bits};
+			*ret = (struct column_pack){centre, finest + more, true, bits};
+	}
+}
+
+void column_pack_plan(struct column_work *w, const int64_t *r, size_t n, struct column_pack *ret)
+{
+	struct pack_range range = (w->fast ? pack_range_fast : pack_range_plain)(r, n);
+	uint64_t span = (uint64_t)range.max - (uint64_t)range.min;
+	unsigned width = span ? 64 - (unsigned)__builtin_clzll(span) : 0;
+	int64_t centre = column_median(r, n);
+	unsigned usual[2], finest, i;
+
+	*ret = (struct column_pack){range.min, width, false, (double)width * (double)n};
+	if (width > PACK_LOW_MAX)
+		ret->bits = 1e9;
+	if (width == 0)
+		return;
+	pack_usual_widths(r, n, centre, usual);
+	for (i = 0; i < 2; i++) {
+		finest = usual[i] > 7 ? usual[i] - 7 : 0;
+		if (finest > PACK_LOW_MAX - COLUMN_FINE_LOG)
+			finest = PACK_LOW_MAX - COLUMN_FINE_LOG;
+		if ((double)finest * (double)n < ret->bits)
+			pack_plan_from(w, r, n, centre, finest, ret);
+		if (usual[1] + PACK_HEAVY > usual[0])
+			break;
 	}
 }
 

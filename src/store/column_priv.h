@@ -21,21 +21,21 @@
 #define COLUMN_FAST
 #endif
 
-#define COLUMN_SYMBOLS 242u    /* of a residual: 128 small, 2 for each of 57 octaves */
-#define COLUMN_DICT_MAX 256u   /* different numbers in a dictionary */
-#define COLUMN_FINE_LOG 4u     /* split points tried beyond the finest */
+#define COLUMN_SYMBOLS 242u  /* of a residual: 128 small, 2 for each of 57 octaves */
+#define COLUMN_DICT_MAX 256u /* different numbers in a dictionary */
+#define COLUMN_FINE_LOG 4u   /* split points tried beyond the finest */
 #define COLUMN_FINE (128u << COLUMN_FINE_LOG)
 #define COLUMN_RANS_BITS 12u
 #define COLUMN_RANS_LANES 8u
 
 struct column_work {
-	int64_t y[COLUMN_MAX];          /* mapped numbers */
-	int64_t r[COLUMN_MAX];          /* residuals of the plan that is tried */
-	int64_t best[COLUMN_MAX];       /* residuals of the best plan so far */
-	int64_t spare[COLUMN_MAX];      /* the grid's quotients; windows; bytes for zstd */
-	int64_t hold[COLUMN_MAX];       /* numbers or lengths of runs */
-	uint8_t sym[COLUMN_MAX + 32];   /* symbols of residuals */
-	uint8_t index[COLUMN_MAX];      /* positions in the dictionary */
+	int64_t y[COLUMN_MAX];           /* mapped numbers */
+	int64_t r[COLUMN_MAX];           /* residuals of the plan that is tried */
+	int64_t best[COLUMN_MAX];        /* residuals of the best plan so far */
+	int64_t spare[COLUMN_MAX];       /* the grid's quotients; windows; bytes for zstd */
+	int64_t hold[COLUMN_MAX];        /* numbers or lengths of runs */
+	uint8_t sym[COLUMN_MAX + 32];    /* symbols of residuals */
+	uint8_t index[COLUMN_MAX];       /* positions in the dictionary */
 	uint16_t words[COLUMN_MAX + 16]; /* of rANS, written backwards */
 	double dict[COLUMN_DICT_MAX];
 	uint32_t slots[1u << COLUMN_RANS_BITS]; /* decoder: frequency, offset, symbol */

@@ -6,9 +6,9 @@
  */
 #include "store/column_priv.h"
 
-#define RANS_LOW 65536u /* states are in [2^16, 2^32) */
+#define RANS_LOW 65536u  /* states are in [2^16, 2^32) */
 #define RANS_SMALL 1024u /* fewer symbols: one lane, coarser frequencies */
-#define RANS_LEVELS 57u /* 0: does not occur; l: about 2^((l - 1) / 4) times */
+#define RANS_LEVELS 57u  /* 0: does not occur; l: about 2^((l - 1) / 4) times */
 #define RANS_GOLOMB_MAX 3u
 
 static inline unsigned rans_bits(size_t n)
@@ -33,8 +33,7 @@ static unsigned rans_level(uint32_t count)
 	if (!count)
 		return 0;
 	level = 4 * (31 - (unsigned)__builtin_clz(count)) + 1;
-	while (level < RANS_LEVELS - 1 &&
-	       rans_weight(level) + rans_weight(level + 1) <= 32 * count)
+	while (level < RANS_LEVELS - 1 && rans_weight(level) + rans_weight(level + 1) <= 32 * count)
 		level++;
 	return level;
 }
@@ -54,7 +53,8 @@ static bool rans_normalise(const uint8_t *level, unsigned bits, uint32_t *freq)
 	if (kinds < 2)
 		return false;
 	for (i = 0; i < COLUMN_SYMBOLS; i++) {
-		freq[i] = (uint32_t)((((uint64_t)rans_weight(level[i]) << bits) + total / 2) / total);
+		freq[i] =
+			(uint32_t)((((uint64_t)rans_weight(level[i]) << bits) + total / 2) / total);
 		if (level[i] && !freq[i])
 			freq[i] = 1;
 		sum += freq[i];
@@ -242,24 +242,22 @@ static inline uint32_t rans_encode(const struct rans_symbol *s, uint32_t x, uint
 
 /* Encode from the last symbol to the first; returns the first word. */
 static uint16_t *rans_encode_all(struct column_work *w, const struct rans_symbol *sym, size_t n,
-				 uint32_t *x, size_t lanes)
+				 uint32_t *x)
 {
 	uint16_t *to = w->words + sizeof(w->words) / sizeof(w->words[0]);
 	const uint8_t *s = w->sym;
 	size_t i = n, k;
 
-	for (k = 0; k < lanes; k++)
+	for (k = 0; k < COLUMN_RANS_LANES; k++)
 		x[k] = RANS_LOW;
-	while (i % lanes) {
-		i--;
-		x[i % lanes] = rans_encode(&sym[s[i]], x[i % lanes], &to);
-	}
-	for (; lanes == 1 && i > 0; i--)
+	for (; n < RANS_SMALL && i > 0; i--)
 		x[0] = rans_encode(&sym[s[i - 1]], x[0], &to);
+	for (; i % COLUMN_RANS_LANES; i--)
+		x[(i - 1) % COLUMN_RANS_LANES] =
+			rans_encode(&sym[s[i - 1]], x[(i - 1) % COLUMN_RANS_LANES], &to);
 	for (; i > 0; i -= COLUMN_RANS_LANES)
-		for (k = COLUMN_RANS_LANES; k > 0; k--)
-			x[k - 1] = rans_encode(&sym[s[i - COLUMN_RANS_LANES + k - 1]], x[k - 1],
-					       &to);
+		for (k = COLUMN_RANS_LANES; k-- > 0;)
+			x[k] = rans_encode(&sym[s[i - COLUMN_RANS_LANES + k]], x[k], &to);
 	return to;
 }
 
@@ -275,7 +273,7 @@ void column_rans_put(struct column_work *w, struct buf *b, size_t n)
 		level[i] = (uint8_t)rans_level(w->hist[i]);
 	rans_normalise(level, rans_bits(n), freq);
 	rans_symbols(freq, rans_bits(n), sym);
-	from = rans_encode_all(w, sym, n, x, lanes);
+	from = rans_encode_all(w, sym, n, x);
 	words = (size_t)(w->words + sizeof(w->words) / sizeof(w->words[0]) - from);
 	rans_put_levels(b, level);
 	buf_uvarint(b, words);

@@ -162,29 +162,101 @@ static int hosts_take_range(struct store_reader *r, struct hosts_one *h, int64_t
 	return code;
 }
 
-/* Plain rows never change, they only go into a fold; merged ones change with each
- * fold, and are read again. */
+/* Take over a row that is here already: a merged one with this seq. */
+static bool hosts_keep_merged(struct hosts_one *h, struct hosts_tail *old, size_t n, int64_t seq)
+{
+	size_t i;
+
+	for (i = 0; i < n && old[i].blob.format == BLOB_MERGED; i++) {
+		if ((int64_t)old[i].seq != seq || !old[i].blob.body)
+			continue;
+		h->tail = xgrow(h->tail, h->n_tail, &h->cap_tail, sizeof(*h->tail));
+		h->tail[h->n_tail++] = old[i];
+		h->tail_bytes += old[i].blob.len;
+		old[i].blob.body = NULL;
+		return true;
+	}
+	return false;
+}
+
+/* The merged rows, which folds replace by others with greater numbers. */
+static int hosts_take_merged(struct store_reader *r, struct hosts_one *h, int64_t folded,
+			     struct hosts_tail *old, size_t n, struct err *e)
+{
+	sqlite3_stmt *st;
+	int rc, code;
+
+	code = db_prepare(h->db, "SELECT seq FROM tail WHERE seq <= ?1 ORDER BY seq", e, &st);
+	if (code < 0)
+		return code;
+	sqlite3_bind_int64(st, 1, folded);
+	while (code == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+		int64_t seq = sqlite3_column_int64(st, 0);
+
+		if (!hosts_keep_merged(h, old, n, seq))
+			code = hosts_take_range(r, h, seq, seq, e);
+	}
+	if (code == 0 && rc != SQLITE_DONE)
+		code = db_fail(h->db, rc, "reading table tail", e);
+	sqlite3_finalize(st);
+	return code;
+}
+
+static void hosts_keep_plain(struct hosts_one *h, struct hosts_tail *old, size_t n, int64_t folded)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (old[i].blob.format == BLOB_MERGED || (int64_t)old[i].seq <= folded)
+			continue;
+		h->tail = xgrow(h->tail, h->n_tail, &h->cap_tail, sizeof(*h->tail));
+		h->tail[h->n_tail++] = old[i];
+		h->tail_bytes += old[i].blob.len;
+		old[i].blob.body = NULL;
+	}
+}
+
+/* A fold replaced rows: read only what is not here. */
+static int hosts_sync_folded(struct store_reader *r, struct hosts_one *h, int64_t folded,
+			     struct err *e)
+{
+	struct hosts_tail *old = h->tail;
+	size_t i, n = h->n_tail;
+	int code;
+
+	h->tail = NULL;
+	h->n_tail = h->cap_tail = h->tail_bytes = 0;
+	code = hosts_take_merged(r, h, folded, old, n, e);
+	if (code == 0)
+		hosts_keep_plain(h, old, n, folded);
+	for (i = 0; i < n; i++)
+		free((void *)old[i].blob.body);
+	free(old);
+	return code;
+}
+
+/* Rows never change. A plain one may go into a fold, which writes merged ones
+ * with numbers that no merged row had. */
 int hosts_sync_tail(struct store_reader *r, struct hosts_one *h, struct err *e)
 {
 	int64_t meta[META_N], last;
 	int code = store_meta_read(h->db, e, meta);
 
-	if (code < 0)
-		return code;
-	last = meta[META_FOLDED];
-	if (h->folds != meta[META_FOLDS]) {
-		hosts_drop_tail(h, 0, h->n_tail);
+	if (code == 0 && h->folds != meta[META_FOLDS]) {
+		code = hosts_sync_folded(r, h, meta[META_FOLDED], e);
 		h->folds = meta[META_FOLDS];
-		code = hosts_take_range(r, h, INT64_MIN, INT64_MAX, e);
-		if (code < 0) {
-			hosts_drop_tail(h, 0, h->n_tail);
-			h->folds = -1;
-		}
-		return code;
 	}
-	if (h->n_tail && (int64_t)h->tail[h->n_tail - 1].seq > last)
-		last = (int64_t)h->tail[h->n_tail - 1].seq;
-	return hosts_take_range(r, h, last + 1, INT64_MAX, e);
+	if (code == 0) {
+		last = meta[META_FOLDED];
+		if (h->n_tail && (int64_t)h->tail[h->n_tail - 1].seq > last)
+			last = (int64_t)h->tail[h->n_tail - 1].seq;
+		code = hosts_take_range(r, h, last + 1, INT64_MAX, e);
+	}
+	if (code < 0) {
+		hosts_drop_tail(h, 0, h->n_tail);
+		h->folds = -1;
+	}
+	return code;
 }
 
 static int hosts_plain_points(const struct hosts_tail *row, const struct blob_id *id,

@@ -269,7 +269,9 @@ static int seal_load(struct seal *x, uint32_t series)
 		r = db_fail(x->s->db, rc, "reading table chunk", x->e);
 	}
 	sqlite3_reset(st);
-	return r < 0 ? r : tree_open(&x->tree, series, c->ordinal, x->e);
+	x->kind = x->s->catalog.series[series - 1].kind;
+	return r < 0 ? r
+		     : tree_open(&x->tree, series, x->kind == SINK_HISTOGRAM, c->ordinal, x->e);
 }
 
 /* The n sealed entries of one series. */
@@ -278,7 +280,6 @@ static int seal_series(struct seal *x, const struct build_entry *entries, size_t
 	size_t i;
 	int r = seal_load(x, entries->series);
 
-	x->kind = x->s->catalog.series[entries->series - 1].kind;
 	for (i = 0; r == 0 && i < n; i++)
 		r = entries[i].is_hist ? seal_hists_entry(x, &entries[i])
 				       : seal_entry(x, &entries[i]);

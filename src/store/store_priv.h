@@ -438,10 +438,20 @@ int tree_read(const struct tree_db *db, sqlite3_stmt *st, int at, int64_t id, st
 int tree_get(const struct tree_db *db, int64_t id, struct err *e, struct summary *nodes,
 	     size_t *ret_n);
 
+/* Leaves of a chunk of n points. */
+size_t tree_leaves(bool is_hist, uint64_t n);
+/* The leaves of a page of level 0: those of up to SUMMARY_LEAF_CHUNKS chunks, whose
+ * own nodes (of level 1) are given. The page is only there if it has more leaves
+ * than chunks. 0 or -errno. */
+int tree_get_leaves(const struct tree_db *db, uint32_t series, bool is_hist, uint64_t page,
+		    const struct summary *chunks, size_t n_chunks, struct err *e,
+		    struct summary *nodes, size_t *ret_n);
+
 /* Adding chunks to the tree of a series. */
 struct tree {
 	const struct tree_db *db;
 	uint32_t series;
+	bool is_hist;
 	unsigned levels;
 	struct tree_level *level[SUMMARY_LEVELS];
 	struct buf body;
@@ -449,7 +459,7 @@ struct tree {
 void tree_init(struct tree *t, const struct tree_db *db);
 void tree_done(struct tree *t);
 /* Begin with a series that has so many chunks; add one; write what changed. */
-int tree_open(struct tree *t, uint32_t series, uint32_t chunks, struct err *e);
+int tree_open(struct tree *t, uint32_t series, bool is_hist, uint32_t chunks, struct err *e);
 int tree_add(struct tree *t, const struct summary *leaves, size_t n, struct err *e);
 int tree_close(struct tree *t, struct err *e);
 

@@ -123,7 +123,7 @@ void summary_join(struct summary *s, const struct summary *next)
 
 /* ---- pages --------------------------------------------------------------------- */
 
-/* A field as a column. The greatest time and step are written as differences. */
+/* A field as a column; some are written as differences to another. */
 struct summary_field {
 	size_t offset;
 	size_t less; /* offset of what is subtracted; the field's own: nothing */
@@ -136,7 +136,7 @@ struct summary_field {
 static const struct summary_field summary_fields[] = {
 	FIELD(n, SUMMARY_U64),
 	FIELD(nan, SUMMARY_U64),
-	FIELD(observed, SUMMARY_U64),
+	FIELD_LESS(observed, n),
 	FIELD(sum, SUMMARY_DOUBLE),
 	FIELD(min, SUMMARY_DOUBLE),
 	FIELD(max, SUMMARY_DOUBLE),
@@ -207,6 +207,22 @@ static bool summary_scatter(const struct summary_field *f, const uint64_t *in, s
 	return true;
 }
 
+/* The same number in all nodes: no column, the number. */
+static bool summary_put_constant(struct buf *b, const struct summary_field *f, const int64_t *v,
+				 size_t n)
+{
+	size_t i;
+
+	if (f->type == SUMMARY_DOUBLE)
+		return false;
+	for (i = 1; i < n; i++)
+		if (v[i] != v[0])
+			return false;
+	buf_uvarint(b, 0);
+	buf_svarint(b, v[0]);
+	return true;
+}
+
 int summary_encode(struct column_codec *c, struct buf *b, const struct summary *nodes, size_t n)
 {
 	union summary_column column;
@@ -218,8 +234,10 @@ int summary_encode(struct column_codec *c, struct buf *b, const struct summary *
 	for (i = 0; r == 0 && i < SUMMARY_FIELDS; i++) {
 		const struct summary_field *f = &summary_fields[i];
 
-		buf_reset(&one);
 		summary_gather(f, nodes, n, column.u);
+		if (summary_put_constant(b, f, column.i, n))
+			continue;
+		buf_reset(&one);
 		r = f->type == SUMMARY_DOUBLE ? column_put_values(c, &one, column.d, n)
 					      : column_put_ints(c, &one, column.i, n);
 		buf_uvarint(b, one.len);
@@ -228,6 +246,27 @@ int summary_encode(struct column_codec *c, struct buf *b, const struct summary *
 	}
 	buf_done(&one);
 	return r < 0 ? r : b->error;
+}
+
+/* The next field's numbers. NULL or what is wrong. */
+static const char *summary_get_column(struct column_codec *c, struct cur *cur, bool is_double,
+				      size_t n, union summary_column *ret)
+{
+	uint64_t bytes = cur_uvarint(cur);
+	const unsigned char *data;
+	size_t i;
+
+	if (bytes == 0 && !is_double) {
+		ret->i[0] = cur_svarint(cur);
+		for (i = 1; i < n; i++)
+			ret->i[i] = ret->i[0];
+		return cur->error ? "a number is cut short" : NULL;
+	}
+	data = bytes > COLUMN_BYTES_MAX ? NULL : cur_bytes(cur, (size_t)bytes);
+	if (!data)
+		return "a column is cut short";
+	return is_double ? column_get_values(c, data, (size_t)bytes, n, ret->d)
+			 : column_get_ints(c, data, (size_t)bytes, n, ret->i);
 }
 
 static bool summary_is_sane(const struct summary *s)
@@ -243,8 +282,6 @@ const char *summary_decode(struct column_codec *c, const unsigned char *p, size_
 {
 	struct cur cur = {.p = p, .end = p + len};
 	union summary_column column;
-	uint64_t bytes;
-	const unsigned char *data;
 	const char *why;
 	size_t i;
 
@@ -254,13 +291,7 @@ const char *summary_decode(struct column_codec *c, const unsigned char *p, size_
 	for (i = 0; i < SUMMARY_FIELDS; i++) {
 		const struct summary_field *f = &summary_fields[i];
 
-		bytes = cur_uvarint(&cur);
-		data = bytes > COLUMN_BYTES_MAX ? NULL : cur_bytes(&cur, (size_t)bytes);
-		if (!data)
-			return "a column is cut short";
-		why = f->type == SUMMARY_DOUBLE
-			      ? column_get_values(c, data, (size_t)bytes, n, column.d)
-			      : column_get_ints(c, data, (size_t)bytes, n, column.i);
+		why = summary_get_column(c, &cur, f->type == SUMMARY_DOUBLE, n, &column);
 		if (why)
 			return why;
 		if (!summary_scatter(f, column.u, n, nodes))

@@ -56,6 +56,35 @@ int tree_get(const struct tree_db *db, int64_t id, struct err *e, struct summary
 	return r;
 }
 
+size_t tree_leaves(bool is_hist, uint64_t n)
+{
+	size_t leaf = is_hist ? SUMMARY_LEAF_HISTS : SUMMARY_LEAF;
+
+	return (size_t)((n + leaf - 1) / leaf);
+}
+
+int tree_get_leaves(const struct tree_db *db, uint32_t series, bool is_hist, uint64_t page,
+		    const struct summary *chunks, size_t n_chunks, struct err *e,
+		    struct summary *nodes, size_t *ret_n)
+{
+	int64_t id = summary_id(series, 0, page);
+	size_t i, want = 0;
+	int r;
+
+	for (i = 0; i < n_chunks; i++)
+		want += tree_leaves(is_hist, chunks[i].n);
+	if (want == n_chunks) { /* a page that would say the same is not there */
+		memcpy(nodes, chunks, n_chunks * sizeof(*nodes));
+		*ret_n = n_chunks;
+		return 0;
+	}
+	r = tree_get(db, id, e, nodes, ret_n);
+	if (r == 0 && *ret_n != want)
+		r = err_set(e, -EUCLEAN, "%s: table summary, id %lld: %zu leaves instead of %zu",
+			    db->path, (long long)id, *ret_n, want);
+	return r;
+}
+
 void tree_init(struct tree *t, const struct tree_db *db)
 {
 	*t = (struct tree){.db = db};
@@ -85,43 +114,66 @@ static uint64_t tree_page_of(unsigned k, uint64_t total)
 	return (total - 1) / (k == 0 ? SUMMARY_LEAF_CHUNKS : SUMMARY_PAGE);
 }
 
-/* A level of `total` nodes (level 0: chunks): read its last page, unless what
- * comes next begins a new one. */
-static int tree_load(struct tree *t, unsigned k, uint64_t total, struct err *e)
+static struct tree_level *tree_begin(struct tree *t, unsigned k, uint64_t total, struct err *e)
 {
 	struct tree_level *l = tree_level(t, k, e);
-	uint64_t in_page = total % (k == 0 ? SUMMARY_LEAF_CHUNKS : SUMMARY_PAGE);
-	int64_t id;
-	int r = 0;
 
 	if (!l)
-		return -ENOMEM;
+		return NULL;
 	l->total = total;
 	l->n = 0;
 	l->dirty = false;
-	/* A full page of inner nodes still is the parent's: its last node may grow. */
-	if (in_page || (k > 0 && total)) {
-		id = summary_id(t->series, k, tree_page_of(k, total));
-		r = tree_get(t->db, id, e, l->nodes, &l->n);
-		if (r == 0 && k > 0 && l->n != (in_page ? in_page : SUMMARY_PAGE))
-			r = err_set(e, -EUCLEAN,
-				    "%s: table summary, id %lld: %zu nodes instead of %llu",
-				    t->db->path, (long long)id, l->n, (unsigned long long)in_page);
-	}
+	return l;
+}
+
+/* The last page of a level k > 0 of `total` nodes. Also if it is full: the last
+ * node may still grow. */
+static int tree_load(struct tree *t, unsigned k, uint64_t total, struct err *e)
+{
+	struct tree_level *l = tree_begin(t, k, total, e);
+	size_t want = total % SUMMARY_PAGE ? total % SUMMARY_PAGE : SUMMARY_PAGE;
+	int64_t id;
+	int r;
+
+	if (!l)
+		return -ENOMEM;
+	if (total == 0)
+		return 0;
+	id = summary_id(t->series, k, tree_page_of(k, total));
+	r = tree_get(t->db, id, e, l->nodes, &l->n);
+	if (r == 0 && l->n != want)
+		r = err_set(e, -EUCLEAN, "%s: table summary, id %lld: %zu nodes instead of %zu",
+			    t->db->path, (long long)id, l->n, want);
 	return r;
 }
 
-int tree_open(struct tree *t, uint32_t series, uint32_t chunks, struct err *e)
+/* The last page of leaves, unless what comes next begins a new one. */
+static int tree_load_leaves(struct tree *t, uint64_t chunks, struct err *e)
+{
+	struct tree_level *l = tree_begin(t, 0, chunks, e);
+	size_t in_page = chunks % SUMMARY_LEAF_CHUNKS;
+
+	if (!l)
+		return -ENOMEM;
+	if (in_page == 0)
+		return 0;
+	return tree_get_leaves(t->db, t->series, t->is_hist, tree_page_of(0, chunks),
+			       t->level[1]->nodes + t->level[1]->n - in_page, in_page, e, l->nodes,
+			       &l->n);
+}
+
+int tree_open(struct tree *t, uint32_t series, bool is_hist, uint32_t chunks, struct err *e)
 {
 	uint64_t n = chunks;
 	unsigned k;
 	int r;
 
 	t->series = series;
+	t->is_hist = is_hist;
 	t->levels = 2;
-	r = tree_load(t, 0, n, e);
+	r = tree_load(t, 1, n, e);
 	if (r == 0)
-		r = tree_load(t, 1, n, e);
+		r = tree_load_leaves(t, n, e);
 	for (k = 2; r == 0 && n > SUMMARY_FAN; k++) {
 		n = (n + SUMMARY_FAN - 1) / SUMMARY_FAN;
 		r = tree_load(t, k, n, e);
@@ -138,6 +190,10 @@ static int tree_write(struct tree *t, unsigned k, struct err *e)
 	struct blob_codec *codec = t->db->codec;
 	int r;
 
+	l->dirty = false;
+	/* As many leaves as chunks: they are the nodes above. */
+	if (k == 0 && l->n == l->total - tree_page_of(0, l->total) * SUMMARY_LEAF_CHUNKS)
+		return 0;
 	buf_reset(&t->body);
 	r = summary_encode(t->db->columns, &t->body, l->nodes, l->n);
 	if (r == 0)
@@ -147,7 +203,6 @@ static int tree_write(struct tree *t, unsigned k, struct err *e)
 				 t->series);
 	sqlite3_bind_int64(t->db->set, 1, id);
 	sqlite3_bind_blob64(t->db->set, 2, codec->out.data, codec->out.len, SQLITE_STATIC);
-	l->dirty = false;
 	return db_run(t->db->set, "writing a summary", e);
 }
 

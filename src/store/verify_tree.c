@@ -23,11 +23,12 @@ struct verify_tree {
 	struct tree_db db;
 	struct chunkdata data;
 	struct chunk before;	   /* series 0: none */
-	struct verify_level below; /* leaves, of one page at a time */
 	struct verify_level level; /* of the chunks, as stored */
-	uint64_t leaf_page;	   /* of `below`; UINT64_MAX: none */
-	size_t leaf_at;		   /* first leaf of the next chunk in it */
-	int64_t pages;		   /* read so far */
+	struct summary leaves[SUMMARY_PAGE];
+	size_t n_leaves;
+	uint64_t leaf_page; /* theirs; UINT64_MAX: none */
+	size_t leaf_at;	    /* first leaf of the next chunk in it */
+	int64_t pages;	    /* of the table summary, read so far */
 };
 
 static int verify_bad(const struct verify_tree *t, uint32_t series, const char *what)
@@ -116,32 +117,22 @@ static int verify_upper(struct verify_tree *t, uint32_t series)
 
 /* ---- chunks -------------------------------------------------------------------------- */
 
-static size_t verify_leaves(const struct verify_tree *t, uint32_t series, uint64_t n)
-{
-	size_t leaf = t->v->kinds[series - 1] == SINK_HISTOGRAM ? SUMMARY_LEAF_HISTS : SUMMARY_LEAF;
-
-	return (size_t)((n + leaf - 1) / leaf);
-}
-
 /* The page of leaves that a chunk is in, read; where the chunk's are in it. */
 static int verify_leaf_page(struct verify_tree *t, const struct chunk *c)
 {
-	uint64_t page = c->ordinal / SUMMARY_LEAF_CHUNKS, i;
-	size_t want = 0;
+	bool is_hist = t->v->kinds[c->series - 1] == SINK_HISTOGRAM;
+	uint64_t page = c->ordinal / SUMMARY_LEAF_CHUNKS, first = page * SUMMARY_LEAF_CHUNKS, i;
+	size_t n = t->level.n - first < SUMMARY_LEAF_CHUNKS ? t->level.n - first
+							     : SUMMARY_LEAF_CHUNKS;
 	int r;
 
 	if (page == t->leaf_page)
 		return 0;
-	t->below.n = 0;
-	r = verify_page(t, c->series, 0, page, &t->below);
-	for (i = page * SUMMARY_LEAF_CHUNKS;
-	     r == 0 && i < t->level.n && i < (page + 1) * SUMMARY_LEAF_CHUNKS; i++) {
-		if (i == c->ordinal)
-			t->leaf_at = want;
-		want += verify_leaves(t, c->series, t->level.nodes[i].n);
-	}
-	if (r == 0 && t->below.n != want)
-		r = verify_bad(t, c->series, "a page has another number of leaves");
+	r = tree_get_leaves(&t->db, c->series, is_hist, page, &t->level.nodes[first], n, t->v->e,
+			    t->leaves, &t->n_leaves);
+	t->pages += r == 0 && t->n_leaves > n;
+	for (t->leaf_at = 0, i = first; r == 0 && i < c->ordinal; i++)
+		t->leaf_at += tree_leaves(is_hist, t->level.nodes[i].n);
 	t->leaf_page = page;
 	return r;
 }
@@ -163,7 +154,7 @@ static int verify_figures(struct verify_tree *t, const struct chunk *c)
 			view = points_slice(&v->points, i, n);
 			summary_points(&s, &view, c->segment.no);
 		}
-		if (!verify_is_node(&s, &t->below.nodes[t->leaf_at++]))
+		if (t->leaf_at >= t->n_leaves || !verify_is_node(&s, &t->leaves[t->leaf_at++]))
 			return verify_bad(t, c->series, "a leaf is not what its points say");
 		summary_join(&whole, &s);
 	}
@@ -217,6 +208,22 @@ static int verify_begin_series(struct verify_tree *t, uint32_t series)
 	return r < 0 ? r : verify_upper(t, series);
 }
 
+/* Pages of leaves before c's, whose chunks retention has dropped. */
+static int verify_dropped(struct verify_tree *t, const struct chunk *c)
+{
+	bool is_hist = t->v->kinds[c->series - 1] == SINK_HISTOGRAM;
+	uint64_t page, before = c->ordinal / SUMMARY_LEAF_CHUNKS;
+	int r = 0;
+
+	for (page = 0; r == 0 && page < before; page++) {
+		r = tree_get_leaves(&t->db, c->series, is_hist, page,
+				    &t->level.nodes[page * SUMMARY_LEAF_CHUNKS],
+				    SUMMARY_LEAF_CHUNKS, t->v->e, t->leaves, &t->n_leaves);
+		t->pages += r == 0 && t->n_leaves > SUMMARY_LEAF_CHUNKS;
+	}
+	return r;
+}
+
 static int verify_follows(struct verify_tree *t, const struct blob_id *id, const struct chunk *c)
 {
 	const struct chunk *b = &t->before;
@@ -228,9 +235,8 @@ static int verify_follows(struct verify_tree *t, const struct blob_id *id, const
 			       : blob_bad(id, t->v->e, 0, "its row does not follow the one before");
 	for (i = 0; i < c->ordinal; i++)
 		start += t->level.nodes[i].n;
-	for (i = 0; i < c->ordinal; i += SUMMARY_LEAF_CHUNKS)
-		t->pages += i / SUMMARY_LEAF_CHUNKS < c->ordinal / SUMMARY_LEAF_CHUNKS;
-	return c->start == start ? 0 : blob_bad(id, t->v->e, 0, "points before it are missing");
+	return c->start == start ? verify_dropped(t, c)
+				 : blob_bad(id, t->v->e, 0, "points before it are missing");
 }
 
 static int verify_chunk(struct verify_tree *t, sqlite3_stmt *st)
@@ -291,6 +297,7 @@ int verify_chunks(struct verify *v)
 	struct verify_tree t = {.v = v};
 	int r;
 
+	t.leaf_page = UINT64_MAX;
 	t.db = (struct tree_db){.path = v->path, .codec = &v->codec, .columns = &v->columns};
 	r = chunkdata_open(&t.data, v->db, v->path, &v->codec, &v->columns, v->e);
 	if (r == 0)
@@ -299,7 +306,6 @@ int verify_chunks(struct verify *v)
 		r = verify_walk(&t);
 	sqlite3_finalize(t.db.get);
 	chunkdata_close(&t.data);
-	free(t.below.nodes);
 	free(t.level.nodes);
 	return r;
 }

@@ -254,24 +254,24 @@ static void test_figures(void **state)
 	struct store *s = storetest_open(*state);
 	uint32_t id = storetest_series(s, storetest_process(s, 1), "a", SINK_GAUGE);
 	struct summary nodes[SUMMARY_PAGE];
-	unsigned level;
 	size_t i;
 
 	for (i = 0; i < 5; i++)
 		storetest_push(s, id, 1000 - (int64_t)i, 3 + (int64_t)(i / 2), values[i]);
 	storetest_commit(s);
 	storetest_fold(s);
-	for (level = 0; level < 2; level++) {
+	{
 		const struct summary *n = nodes;
 
-		assert_int_equal(read_page(*state, summary_id(id, level, 0), nodes), 1);
+		assert_int_equal(read_page(*state, summary_id(id, 1, 0), nodes), 1);
 		assert_true(n->n == 5 && n->nan == 1 && n->observed == 4 && n->sum == 13.5);
 		assert_true(n->min == -4.5 && n->max == 8 && n->min_at == 2 && n->max_at == 3);
 		assert_true(n->first == 2 && n->last == 8 && n->time_min == 996 &&
 			    n->time_max == 1000 && n->step_min == 3 && n->step_max == 5);
 		assert_true(n->segment_min == 0 && n->segment_max == 0);
 	}
-	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM summary"), 2);
+	/* The chunk's one leaf would say the same. */
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM summary"), 1);
 	storetest_close(s);
 	storetest_check(*state);
 }
@@ -295,9 +295,8 @@ static void test_tree(void **state)
 	}
 	storetest_check(*state);
 	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM chunk"), 300);
-	/* Levels of 300, 300, 19 and 2 nodes: 38 pages of 8 chunks, 3 of 128, 1, 1. */
-	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM summary"), 38 + 3 + 1 + 1);
-	assert_int_equal(read_page(*state, summary_id(id, 0, 37), nodes), 4);
+	/* Levels of 300, 19 and 2 nodes above the leaves, in 3 pages, 1 and 1. */
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM summary"), 3 + 1 + 1);
 	assert_int_equal(read_page(*state, summary_id(id, 1, 2), nodes), 44);
 	assert_int_equal(read_page(*state, summary_id(id, 2, 0), nodes), 19);
 	assert_true(nodes[18].n == 12 && nodes[18].time_min == 288 && nodes[18].time_max == 299);
@@ -354,6 +353,32 @@ static void test_histograms(void **state)
 		assert_true(nodes[i].observed == 4 * nodes[i].n && nodes[i].nan == nodes[i].n &&
 			    nodes[i].sum == 5.5 * (double)nodes[i].n && nodes[i].min == 1 &&
 			    nodes[i].max == 2 && isnan(nodes[i].first));
+}
+
+/* Leaves of 512 points, in pages of 8 chunks; pages of chunks with one leaf each are
+ * left out, and come to be when a longer chunk joins. */
+static void test_leaves(void **state)
+{
+	struct summary nodes[SUMMARY_PAGE];
+	struct store *s = storetest_open(*state);
+	uint32_t id = storetest_series(s, storetest_process(s, 1), "a", SINK_GAUGE);
+	int64_t first = 0;
+	size_t i, n;
+
+	for (i = 0; i < 20; i++) {
+		n = i == 10 ? CHUNK_POINTS_MAX : i == 12 ? 513 : 1 + 51 * i % 512;
+		push_many(s, id, n, first);
+		storetest_fold(s);
+		storetest_check(*state);
+		first += (int64_t)n;
+		assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM summary WHERE"
+						       " (id >> 36 & 15) = 0"),
+				 i >= 10);
+	}
+	assert_int_equal(read_page(*state, summary_id(id, 0, 1), nodes), 6 + 16 + 2);
+	assert_true(nodes[2].n == 512 && nodes[17].n == 512 && nodes[2].last == nodes[3].first - 1);
+	assert_true(nodes[19].n == 512 && nodes[20].n == 1);
+	storetest_close(s);
 }
 
 /* Rounds of 40 series of which some miss some: one axis is enough for all. */
@@ -522,6 +547,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_chunks_never_cross_a_segment, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_figures, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_tree, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_leaves, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_histograms, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rounds_share_an_axis, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failed_fold_keeps_the_tail, setup, teardown),
