@@ -347,6 +347,23 @@ int db_check_schema(sqlite3 *db, const char *path, struct err *e, int *ret_versi
 	return 0;
 }
 
+/* From version `now` on, step by step. */
+static int db_steps_from(sqlite3 *db, const char *path, const struct db_step *steps, int64_t now,
+			 int version, struct err *e)
+{
+	int r = 0;
+
+	for (; r == 0 && now < version; now++) {
+		if (now < 0 || (!steps[now].sql && !steps[now].run))
+			return err_set(e, -EUCLEAN, "%s: there was no version %d", path, (int)now);
+		if (steps[now].sql)
+			r = db_exec(db, steps[now].sql, e);
+		if (r == 0 && steps[now].run)
+			r = steps[now].run(db, path, e);
+	}
+	return r;
+}
+
 static int db_migrate_in(sqlite3 *db, const char *path, const char *schema,
 			 const struct db_step *steps, int version, struct err *e)
 {
@@ -368,18 +385,7 @@ static int db_migrate_in(sqlite3 *db, const char *path, const char *schema,
 			       path, (int)now, version);
 	if (tables && now == version)
 		return 0;
-	if (!tables) {
-		r = db_exec(db, schema, e);
-		now = version;
-	}
-	for (; r == 0 && now < version; now++) {
-		if (now < 0 || (!steps[now].sql && !steps[now].run))
-			return err_set(e, -EUCLEAN, "%s: there was no version %d", path, (int)now);
-		if (steps[now].sql)
-			r = db_exec(db, steps[now].sql, e);
-		if (r == 0 && steps[now].run)
-			r = steps[now].run(db, path, e);
-	}
+	r = tables ? db_steps_from(db, path, steps, now, version, e) : db_exec(db, schema, e);
 	sqlite3_snprintf(sizeof(pragma), pragma, "PRAGMA application_id=%d; PRAGMA user_version=%d",
 			 DB_APPLICATION_ID, version);
 	return r < 0 ? r : db_exec(db, pragma, e);

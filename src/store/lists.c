@@ -5,7 +5,7 @@
  * transaction: it is ended and begun again behind the last row.
  */
 #include "base/mem.h"
-#include "store/store_priv.h"
+#include "store/read_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,12 +15,18 @@
 typedef int (*lists_row_fn)(void *arg, struct hosts_one *h, unsigned host, sqlite3_stmt *st,
 			    struct err *e);
 
-/* Call row for all rows of a statement whose ?1 is "id above this" and whose
- * first column is the id. */
-static int lists_walk(struct hosts_one *h, unsigned host, const char *sql, lists_row_fn row,
-		      void *arg, struct err *e)
+/* Which rows of a table: ids above `after`, of commits (above, upto]. */
+struct lists_bounds {
+	int64_t after, above, upto;
+};
+static const struct lists_bounds lists_all = {INT64_MIN, INT64_MIN, INT64_MAX};
+
+/* Call row for all rows of a statement whose ?1, ?2 and ?3 are the bounds and
+ * whose first column is the id. */
+static int lists_walk(struct hosts_one *h, unsigned host, const char *sql,
+		      const struct lists_bounds *bounds, lists_row_fn row, void *arg, struct err *e)
 {
-	int64_t after = INT64_MIN, until;
+	int64_t after = bounds->after, until;
 	sqlite3_stmt *st;
 	int rc, r = db_prepare(h->db, sql, e, &st);
 
@@ -29,6 +35,8 @@ static int lists_walk(struct hosts_one *h, unsigned host, const char *sql, lists
 	do {
 		until = store_mono_ns() + HOSTS_HOLD_NS;
 		sqlite3_bind_int64(st, 1, after);
+		sqlite3_bind_int64(st, 2, bounds->above);
+		sqlite3_bind_int64(st, 3, bounds->upto);
 		while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
 			after = sqlite3_column_int64(st, 0);
 			r = row(arg, h, host, st, e);
@@ -66,7 +74,8 @@ static void lists_put_lane(struct lists_processes *l, const struct sink_position
 		i = l->n++;
 		l->positions = xgrow(l->positions, i, &l->cap, sizeof(*l->positions));
 		map_put(&l->lanes, key, sizeof(key), i);
-	}
+	} else if (p->rec < l->positions[i].rec || p->dropped < l->positions[i].dropped)
+		return; /* older than what is known */
 	l->positions[i] = *p;
 }
 
@@ -77,7 +86,7 @@ static int lists_folded_lanes(struct lists_processes *l, struct hosts_one *h, st
 	int rc, r;
 
 	r = db_prepare(h->db,
-		       "SELECT ring, lane, stored, overwritten, broken, dropped, process"
+		       "SELECT ring, lane, stored, overwritten, broken, dropped, process, rec"
 		       " FROM lane",
 		       e, &st);
 	if (r < 0)
@@ -92,6 +101,7 @@ static int lists_folded_lanes(struct lists_processes *l, struct hosts_one *h, st
 		p.broken = (uint64_t)sqlite3_column_int64(st, 4);
 		p.dropped = (uint64_t)sqlite3_column_int64(st, 5);
 		p.process = (uint32_t)sqlite3_column_int64(st, 6);
+		p.rec = (uint64_t)sqlite3_column_int64(st, 7);
 		lists_put_lane(l, &p);
 	}
 	if (rc != SQLITE_DONE)
@@ -144,7 +154,7 @@ static void lists_sum(struct lists_processes *l)
 }
 
 static int lists_load_lanes(struct lists_processes *l, struct store_reader *rd, struct hosts_one *h,
-			    struct err *e)
+			    bool sync, struct err *e)
 {
 	int r;
 
@@ -153,7 +163,7 @@ static int lists_load_lanes(struct lists_processes *l, struct store_reader *rd, 
 	r = hosts_begin(h, e);
 	if (r == 0)
 		r = lists_folded_lanes(l, h, e);
-	if (r == 0)
+	if (r == 0 && sync)
 		r = hosts_sync_tail(rd, h, e);
 	hosts_end(h);
 	if (r == 0)
@@ -192,30 +202,53 @@ static int lists_process(void *arg, struct hosts_one *h, unsigned host, sqlite3_
 	return l->fn(l->arg, &p);
 }
 
-int store_reader_processes(struct store_reader *r,
-			   int (*fn)(void *arg, const struct store_process *p), void *arg,
-			   struct err *e)
+static int lists_host_processes(struct store_reader *r, unsigned host,
+				const struct lists_bounds *bounds, bool sync,
+				int (*fn)(void *arg, const struct store_process *p), void *arg,
+				struct err *e)
 {
 	struct lists_processes l = {.fn = fn, .arg = arg};
-	int code = 0;
-	size_t i;
+	struct hosts_one *h = &r->hosts[host];
+	int code;
 
 	map_init(&l.lanes);
 	map_init(&l.sums);
-	for (i = 0; code == 0 && i < r->n_hosts; i++) {
-		code = lists_load_lanes(&l, r, &r->hosts[i], e);
-		if (code == 0)
-			code = lists_walk(
-				&r->hosts[i], (unsigned)i,
-				"SELECT id, pid, ppid, role, program, rank, local_rank,"
-				" world_size, start_ns, end_ns, dropped, refused FROM process"
-				" WHERE id > ?1 ORDER BY id",
-				lists_process, &l, e);
-	}
+	code = lists_load_lanes(&l, r, h, sync, e);
+	if (code == 0)
+		code = lists_walk(h, host,
+				  "SELECT id, pid, ppid, role, program, rank, local_rank,"
+				  " world_size, start_ns, end_ns, dropped, refused FROM process"
+				  " WHERE id > ?1 AND seq > ?2 ORDER BY id",
+				  bounds, lists_process, &l, e);
 	map_done(&l.lanes);
 	map_done(&l.sums);
 	free(l.positions);
 	return code;
+}
+
+int store_reader_processes(struct store_reader *r,
+			   int (*fn)(void *arg, const struct store_process *p), void *arg,
+			   struct err *e)
+{
+	int code = 0;
+	size_t i;
+
+	for (i = 0; code == 0 && i < r->n_hosts; i++)
+		code = lists_host_processes(r, (unsigned)i, &lists_all, true, fn, arg, e);
+	return code;
+}
+
+int lists_new_processes(struct store_reader *r, unsigned host, uint64_t seq,
+			int (*fn)(void *arg, const struct store_process *p), void *arg,
+			struct err *e)
+{
+	const struct lists_bounds bounds = {INT64_MIN, (int64_t)seq, INT64_MAX};
+	int64_t newest = 0;
+	int code = db_int(r->hosts[host].db, "SELECT ifnull(max(seq), 0) FROM process", e, &newest);
+
+	if (code < 0 || newest <= (int64_t)seq)
+		return code;
+	return lists_host_processes(r, host, &bounds, false, fn, arg, e);
 }
 
 /* ---- series --------------------------------------------------------------------- */
@@ -329,6 +362,18 @@ static int lists_one_series(void *arg, struct hosts_one *h, unsigned host, sqlit
 	return l->fn(l->arg, &s);
 }
 
+static int lists_host_series(struct store_reader *r, unsigned host,
+			     const struct lists_bounds *bounds, struct lists_series *l,
+			     struct err *e)
+{
+	return lists_walk(&r->hosts[host], host,
+			  "SELECT s.id, s.process, s.name, s.labels, s.unit, s.help,"
+			  " s.kind, s.source, p.rank, p.role FROM series s"
+			  " LEFT JOIN process p ON p.id = s.process"
+			  " WHERE s.id > ?1 AND s.seq > ?2 AND s.seq <= ?3 ORDER BY s.id",
+			  bounds, lists_one_series, l, e);
+}
+
 int store_reader_series(struct store_reader *r, int (*fn)(void *arg, const struct store_series *s),
 			void *arg, struct err *e)
 {
@@ -339,16 +384,19 @@ int store_reader_series(struct store_reader *r, int (*fn)(void *arg, const struc
 	for (i = 0; code == 0 && i < r->n_hosts; i++) {
 		code = lists_load_counts(&l, r, &r->hosts[i], e);
 		if (code == 0)
-			code = lists_walk(
-				&r->hosts[i], (unsigned)i,
-				"SELECT s.id, s.process, s.name, s.labels, s.unit, s.help,"
-				" s.kind, s.source, p.rank, p.role FROM series s"
-				" LEFT JOIN process p ON p.id = s.process"
-				" WHERE s.id > ?1 ORDER BY s.id",
-				lists_one_series, &l, e);
+			code = lists_host_series(r, (unsigned)i, &lists_all, &l, e);
 	}
 	free(l.counts);
 	return code;
+}
+
+int lists_new_series(struct store_reader *r, unsigned host, uint32_t after, uint64_t seq,
+		     int (*fn)(void *arg, const struct store_series *s), void *arg, struct err *e)
+{
+	const struct lists_bounds bounds = {after, INT64_MIN, (int64_t)seq};
+	struct lists_series l = {.fn = fn, .arg = arg};
+
+	return lists_host_series(r, host, &bounds, &l, e);
 }
 
 /* ---- events and attributes ---------------------------------------------------------- */
@@ -378,6 +426,16 @@ static int lists_event(void *arg, struct hosts_one *h, unsigned host, sqlite3_st
 	return l->fn(l->arg, &ev);
 }
 
+static int lists_host_events(struct store_reader *r, unsigned host,
+			     const struct lists_bounds *bounds, struct lists_events *l,
+			     struct err *e)
+{
+	return lists_walk(&r->hosts[host], host,
+			  "SELECT id, seq, process, time_ns, step, severity, kind, text, attrs"
+			  " FROM event WHERE id > ?1 AND seq > ?2 AND seq <= ?3 ORDER BY id",
+			  bounds, lists_event, l, e);
+}
+
 int store_reader_events(struct store_reader *r, int (*fn)(void *arg, const struct store_event *e),
 			void *arg, struct err *e)
 {
@@ -386,11 +444,58 @@ int store_reader_events(struct store_reader *r, int (*fn)(void *arg, const struc
 	size_t i;
 
 	for (i = 0; code == 0 && i < r->n_hosts; i++)
-		code = lists_walk(
-			&r->hosts[i], (unsigned)i,
-			"SELECT id, seq, process, time_ns, step, severity, kind, text, attrs"
-			" FROM event WHERE id > ?1 ORDER BY id",
-			lists_event, &l, e);
+		code = lists_host_events(r, (unsigned)i, &lists_all, &l, e);
+	return code;
+}
+
+/* Ids and commits of events ascend together: only the new ones are passed to
+ * find where they begin. */
+int lists_new_events(struct store_reader *r, unsigned host, uint64_t after, uint64_t seq,
+		     int (*fn)(void *arg, const struct store_event *e), void *arg, struct err *e)
+{
+	struct lists_bounds bounds = {INT64_MIN, (int64_t)after, (int64_t)seq};
+	struct lists_events l = {fn, arg};
+	sqlite3 *db = r->hosts[host].db;
+	sqlite3_stmt *st;
+	int rc, code;
+
+	if (after == 0)
+		return lists_host_events(r, host, &bounds, &l, e);
+	code = db_prepare(db, "SELECT id FROM event WHERE seq <= ?1 ORDER BY id DESC LIMIT 1", e,
+			  &st);
+	if (code < 0)
+		return code;
+	sqlite3_bind_int64(st, 1, (int64_t)after);
+	rc = sqlite3_step(st);
+	if (rc == SQLITE_ROW)
+		bounds.after = sqlite3_column_int64(st, 0);
+	else if (rc != SQLITE_DONE)
+		code = db_fail(db, rc, "reading table event", e);
+	sqlite3_finalize(st);
+	return code < 0 ? code : lists_host_events(r, host, &bounds, &l, e);
+}
+
+int lists_new_attrs(struct store_reader *r, unsigned host, uint64_t seq,
+		    int (*fn)(void *arg, unsigned host, uint32_t process, const char *key,
+			      const char *value),
+		    void *arg, struct err *e)
+{
+	sqlite3 *db = r->hosts[host].db;
+	sqlite3_stmt *st;
+	int rc, code;
+
+	code = db_prepare(
+		db, "SELECT process, key, value FROM attr WHERE seq > ?1 ORDER BY process, key", e,
+		&st);
+	if (code < 0)
+		return code;
+	sqlite3_bind_int64(st, 1, (int64_t)seq);
+	while (code == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW)
+		code = fn(arg, host, (uint32_t)sqlite3_column_int64(st, 0), db_text(st, 1),
+			  db_text(st, 2));
+	if (code == 0 && rc != SQLITE_DONE)
+		code = db_fail(db, rc, "reading table attr", e);
+	sqlite3_finalize(st);
 	return code;
 }
 
@@ -399,22 +504,10 @@ int store_reader_attrs(struct store_reader *r,
 				 const char *value),
 		       void *arg, struct err *e)
 {
-	int rc, code = 0;
-	sqlite3_stmt *st;
+	int code = 0;
 	size_t i;
 
-	for (i = 0; code == 0 && i < r->n_hosts; i++) {
-		code = db_prepare(r->hosts[i].db,
-				  "SELECT process, key, value FROM attr ORDER BY process, key", e,
-				  &st);
-		if (code < 0)
-			break;
-		while (code == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW)
-			code = fn(arg, (unsigned)i, (uint32_t)sqlite3_column_int64(st, 0),
-				  db_text(st, 1), db_text(st, 2));
-		if (code == 0 && rc != SQLITE_DONE)
-			code = db_fail(r->hosts[i].db, rc, "reading table attr", e);
-		sqlite3_finalize(st);
-	}
+	for (i = 0; code == 0 && i < r->n_hosts; i++)
+		code = lists_new_attrs(r, (unsigned)i, 0, fn, arg, e);
 	return code;
 }

@@ -191,7 +191,7 @@ static size_t scan_take_page(struct scan *s, const struct summary *nodes, size_t
 static int scan_load_nodes(struct scan *s)
 {
 	struct summary *nodes;
-	struct tree_db db = {.path = s->h->path, .codec = &s->r->codec, .columns = &s->r->columns};
+	struct sumtree_db db = {.path = s->h->path, .codec = &s->r->codec, .columns = &s->r->columns};
 	size_t n = 0, at = 0, before;
 	int r = 0;
 
@@ -203,7 +203,7 @@ static int scan_load_nodes(struct scan *s)
 		uint64_t page = s->chunks[at].c.ordinal / SUMMARY_PAGE;
 
 		before = at;
-		r = tree_get(&db, summary_id(s->series, 1, page), s->e, nodes, &n);
+		r = sumtree_get(&db, summary_id(s->series, 1, page), s->e, nodes, &n);
 		if (r == 0)
 			at = scan_take_page(s, nodes, n, page * SUMMARY_PAGE, at);
 		if (r == 0 && at == before)

@@ -15,8 +15,8 @@ struct seal {
 	struct build *b;
 	struct err *e;
 	int64_t *meta;
-	struct tree_db db;
-	struct tree tree;
+	struct sumtree_db db;
+	struct sumtree tree;
 	struct buf pack, body;
 	struct chunk chunk; /* the next one; its segment is that before it */
 	enum sink_kind kind;
@@ -111,7 +111,7 @@ static int seal_row(struct seal *x, const struct summary *leaves, size_t n)
 	chunkrow_bind(st, &x->chunk);
 	r = db_run(st, "writing a chunk's row", x->e);
 	if (r == 0)
-		r = tree_add(&x->tree, leaves, n, x->e);
+		r = sumtree_add(&x->tree, leaves, n, x->e);
 	x->chunk.ordinal++;
 	x->chunk.start += x->chunk.n;
 	return r;
@@ -271,7 +271,7 @@ static int seal_load(struct seal *x, uint32_t series)
 	sqlite3_reset(st);
 	x->kind = x->s->catalog.series[series - 1].kind;
 	return r < 0 ? r
-		     : tree_open(&x->tree, series, x->kind == SINK_HISTOGRAM, c->ordinal, x->e);
+		     : sumtree_open(&x->tree, series, x->kind == SINK_HISTOGRAM, c->ordinal, x->e);
 }
 
 /* The n sealed entries of one series. */
@@ -283,7 +283,7 @@ static int seal_series(struct seal *x, const struct build_entry *entries, size_t
 	for (i = 0; r == 0 && i < n; i++)
 		r = entries[i].is_hist ? seal_hists_entry(x, &entries[i])
 				       : seal_entry(x, &entries[i]);
-	return r < 0 ? r : tree_close(&x->tree, x->e);
+	return r < 0 ? r : sumtree_close(&x->tree, x->e);
 }
 
 int seal_entries(struct store *s, struct build *b, int64_t meta[META_N], struct err *e)
@@ -292,9 +292,9 @@ int seal_entries(struct store *s, struct build *b, int64_t meta[META_N], struct 
 	size_t i, n;
 	int r = 0;
 
-	x.db = (struct tree_db){s->path, &s->codec, &s->columns, s->sql[SQL_SUMMARY_GET],
+	x.db = (struct sumtree_db){s->path, &s->codec, &s->columns, s->sql[SQL_SUMMARY_GET],
 				s->sql[SQL_SUMMARY_SET]};
-	tree_init(&x.tree, &x.db);
+	sumtree_init(&x.tree, &x.db);
 	buf_init(&x.pack, CHUNKROW_PACK_MAX);
 	buf_init(&x.body, CHUNKROW_PACK_MAX);
 	for (i = 0; r == 0 && i < b->n_entries; i += n) {
@@ -309,7 +309,7 @@ int seal_entries(struct store *s, struct build *b, int64_t meta[META_N], struct 
 	}
 	if (r == 0)
 		r = seal_close_pack(&x);
-	tree_done(&x.tree);
+	sumtree_done(&x.tree);
 	axis_done(&x.axis);
 	points_done(&x.points);
 	hists_done(&x.hists);

@@ -422,9 +422,9 @@ int chunkdata_axis(struct chunkdata *d, int64_t id, struct err *e);
 int chunkdata_read(struct chunkdata *d, const struct chunk *c, bool is_hist, struct err *e,
 		   struct points *points, struct hists *hists);
 
-/* ---- tree.c: summary trees ------------------------------------------------------------ */
+/* ---- sumtree.c: summary trees ------------------------------------------------------------ */
 
-struct tree_db {
+struct sumtree_db {
 	const char *path;
 	struct blob_codec *codec;
 	struct column_codec *columns;
@@ -432,36 +432,36 @@ struct tree_db {
 	sqlite3_stmt *set; /* INSERT OR REPLACE INTO summary(id, blob) VALUES(?1, ?2) */
 };
 /* Decode the page in column `at` of a row; nodes has room for SUMMARY_PAGE. */
-int tree_read(const struct tree_db *db, sqlite3_stmt *st, int at, int64_t id, struct err *e,
+int sumtree_read(const struct sumtree_db *db, sqlite3_stmt *st, int at, int64_t id, struct err *e,
 	      struct summary *nodes, size_t *ret_n);
 /* Read a page. -EUCLEAN also if it is missing. */
-int tree_get(const struct tree_db *db, int64_t id, struct err *e, struct summary *nodes,
+int sumtree_get(const struct sumtree_db *db, int64_t id, struct err *e, struct summary *nodes,
 	     size_t *ret_n);
 
 /* Leaves of a chunk of n points. */
-size_t tree_leaves(bool is_hist, uint64_t n);
+size_t sumtree_leaves(bool is_hist, uint64_t n);
 /* The leaves of a page of level 0: those of up to SUMMARY_LEAF_CHUNKS chunks, whose
  * own nodes (of level 1) are given. The page is only there if it has more leaves
  * than chunks. 0 or -errno. */
-int tree_get_leaves(const struct tree_db *db, uint32_t series, bool is_hist, uint64_t page,
+int sumtree_get_leaves(const struct sumtree_db *db, uint32_t series, bool is_hist, uint64_t page,
 		    const struct summary *chunks, size_t n_chunks, struct err *e,
 		    struct summary *nodes, size_t *ret_n);
 
 /* Adding chunks to the tree of a series. */
-struct tree {
-	const struct tree_db *db;
+struct sumtree {
+	const struct sumtree_db *db;
 	uint32_t series;
 	bool is_hist;
 	unsigned levels;
-	struct tree_level *level[SUMMARY_LEVELS];
+	struct sumtree_level *level[SUMMARY_LEVELS];
 	struct buf body;
 };
-void tree_init(struct tree *t, const struct tree_db *db);
-void tree_done(struct tree *t);
+void sumtree_init(struct sumtree *t, const struct sumtree_db *db);
+void sumtree_done(struct sumtree *t);
 /* Begin with a series that has so many chunks; add one; write what changed. */
-int tree_open(struct tree *t, uint32_t series, bool is_hist, uint32_t chunks, struct err *e);
-int tree_add(struct tree *t, const struct summary *leaves, size_t n, struct err *e);
-int tree_close(struct tree *t, struct err *e);
+int sumtree_open(struct sumtree *t, uint32_t series, bool is_hist, uint32_t chunks, struct err *e);
+int sumtree_add(struct sumtree *t, const struct summary *leaves, size_t n, struct err *e);
+int sumtree_close(struct sumtree *t, struct err *e);
 
 /* ---- reader: hosts.c, lists.c, scan.c ------------------------------------------------- */
 

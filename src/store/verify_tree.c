@@ -20,7 +20,7 @@ struct verify_level {
 
 struct verify_tree {
 	struct verify *v;
-	struct tree_db db;
+	struct sumtree_db db;
 	struct chunkdata data;
 	struct chunk before;	   /* series 0: none */
 	struct verify_level level; /* of the chunks, as stored */
@@ -42,13 +42,17 @@ static bool verify_is_same(double a, double b)
 	return a == b || (isnan(a) && isnan(b));
 }
 
+static bool verify_is_values(const struct summary *a, const struct summary *b)
+{
+	return verify_is_same(a->sum, b->sum) && verify_is_same(a->min, b->min) &&
+	       verify_is_same(a->max, b->max) && a->min_at == b->min_at && a->max_at == b->max_at &&
+	       verify_is_same(a->first, b->first) && verify_is_same(a->last, b->last);
+}
+
 static bool verify_is_node(const struct summary *a, const struct summary *b)
 {
 	return a->n == b->n && a->nan == b->nan && a->observed == b->observed &&
-	       verify_is_same(a->sum, b->sum) && verify_is_same(a->min, b->min) &&
-	       verify_is_same(a->max, b->max) && a->min_at == b->min_at && a->max_at == b->max_at &&
-	       verify_is_same(a->first, b->first) && verify_is_same(a->last, b->last) &&
-	       a->time_min == b->time_min && a->time_max == b->time_max &&
+	       verify_is_values(a, b) && a->time_min == b->time_min && a->time_max == b->time_max &&
 	       a->step_min == b->step_min && a->step_max == b->step_max &&
 	       a->segment_min == b->segment_min && a->segment_max == b->segment_max;
 }
@@ -64,7 +68,7 @@ static int verify_page(struct verify_tree *t, uint32_t series, unsigned k, uint6
 		l->cap = 2 * l->cap + SUMMARY_PAGE;
 		l->nodes = xrealloc(l->nodes, l->cap, sizeof(*l->nodes));
 	}
-	r = tree_get(&t->db, summary_id(series, k, page), t->v->e, l->nodes + l->n, &n);
+	r = sumtree_get(&t->db, summary_id(series, k, page), t->v->e, l->nodes + l->n, &n);
 	l->n += n;
 	t->pages += r == 0;
 	return r;
@@ -128,11 +132,11 @@ static int verify_leaf_page(struct verify_tree *t, const struct chunk *c)
 
 	if (page == t->leaf_page)
 		return 0;
-	r = tree_get_leaves(&t->db, c->series, is_hist, page, &t->level.nodes[first], n, t->v->e,
+	r = sumtree_get_leaves(&t->db, c->series, is_hist, page, &t->level.nodes[first], n, t->v->e,
 			    t->leaves, &t->n_leaves);
 	t->pages += r == 0 && t->n_leaves > n;
 	for (t->leaf_at = 0, i = first; r == 0 && i < c->ordinal; i++)
-		t->leaf_at += tree_leaves(is_hist, t->level.nodes[i].n);
+		t->leaf_at += sumtree_leaves(is_hist, t->level.nodes[i].n);
 	t->leaf_page = page;
 	return r;
 }
@@ -216,7 +220,7 @@ static int verify_dropped(struct verify_tree *t, const struct chunk *c)
 	int r = 0;
 
 	for (page = 0; r == 0 && page < before; page++) {
-		r = tree_get_leaves(&t->db, c->series, is_hist, page,
+		r = sumtree_get_leaves(&t->db, c->series, is_hist, page,
 				    &t->level.nodes[page * SUMMARY_LEAF_CHUNKS],
 				    SUMMARY_LEAF_CHUNKS, t->v->e, t->leaves, &t->n_leaves);
 		t->pages += r == 0 && t->n_leaves > SUMMARY_LEAF_CHUNKS;
@@ -298,7 +302,7 @@ int verify_chunks(struct verify *v)
 	int r;
 
 	t.leaf_page = UINT64_MAX;
-	t.db = (struct tree_db){.path = v->path, .codec = &v->codec, .columns = &v->columns};
+	t.db = (struct sumtree_db){.path = v->path, .codec = &v->codec, .columns = &v->columns};
 	r = chunkdata_open(&t.data, v->db, v->path, &v->codec, &v->columns, v->e);
 	if (r == 0)
 		r = db_prepare(v->db, "SELECT blob FROM summary WHERE id = ?1", v->e, &t.db.get);

@@ -426,8 +426,7 @@ static void test_summary(void **state)
 	int64_t time[] = {10, 5, 30, 20}, step[] = {SINK_STEP_NONE, 2, 3, 3}, thread[4] = {0};
 	double value[] = {3, NAN, -1, 3};
 	const struct points_view v = {4, time, step, thread, value};
-	const struct points_view one = {1, time, step, thread, value + 1};
-	struct summary s, empty, all = {0};
+	struct summary s;
 
 	(void)state;
 	summary_points(&s, &v, 6);
@@ -435,6 +434,18 @@ static void test_summary(void **state)
 		    s.step_max == 3 && s.nan == 1 && s.observed == 3);
 	assert_true(s.sum == 5 && s.min == -1 && s.max == 3 && s.first == 3 && s.last == 3);
 	assert_true(s.min_at == 2 && s.max_at == 0 && s.segment_min == 6 && s.segment_max == 6);
+}
+
+static void test_summary_join(void **state)
+{
+	int64_t time[] = {10, 5, 30, 20}, step[] = {SINK_STEP_NONE, 2, 3, 3}, thread[4] = {0};
+	double value[] = {3, NAN, -1, 3};
+	const struct points_view v = {4, time, step, thread, value};
+	const struct points_view one = {1, time, step, thread, value + 1};
+	struct summary s, empty, all = {0};
+
+	(void)state;
+	summary_points(&s, &v, 6);
 	summary_points(&empty, &one, 7);
 	assert_true(isnan(empty.min) && isnan(empty.max) && isnan(empty.first) && empty.sum == 0);
 	assert_true(empty.min_at == -1 && empty.step_max == SINK_STEP_NONE && empty.nan == 1);
@@ -737,6 +748,7 @@ int main(void)
 		cmocka_unit_test(test_tail_damage),
 		cmocka_unit_test(test_tail_claims),
 		cmocka_unit_test(test_summary),
+		cmocka_unit_test(test_summary_join),
 		cmocka_unit_test(test_summary_pages),
 		cmocka_unit_test(test_axis_match),
 		cmocka_unit_test(test_values_on_an_axis),

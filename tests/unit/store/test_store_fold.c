@@ -225,7 +225,7 @@ static void test_chunks_never_cross_a_segment(void **state)
 static size_t read_page(const char *dir, int64_t id, struct summary nodes[SUMMARY_PAGE])
 {
 	char *path = storetest_path(dir, "h.db");
-	struct tree_db db = {.path = path};
+	struct sumtree_db db = {.path = path};
 	struct column_codec columns;
 	struct blob_codec codec;
 	struct err e = {0};
@@ -238,7 +238,7 @@ static size_t read_page(const char *dir, int64_t id, struct summary nodes[SUMMAR
 	db.columns = &columns;
 	assert_int_equal(sqlite3_open(path, &sql), SQLITE_OK);
 	assert_int_equal(db_prepare(sql, "SELECT blob FROM summary WHERE id = ?1", &e, &db.get), 0);
-	if (tree_get(&db, id, &e, nodes, &n) < 0)
+	if (sumtree_get(&db, id, &e, nodes, &n) < 0)
 		fail_msg("%s", e.text);
 	sqlite3_finalize(db.get);
 	sqlite3_close(sql);

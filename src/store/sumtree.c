@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tree.c - the summary tree of a series in the table summary: chunks are added
+ * sumtree.c - the summary tree of a series in the table summary: chunks are added
  * at its end, of each level only the last page is read and written.
  */
 #include "store/store_priv.h"
@@ -10,14 +10,14 @@
 #include <string.h>
 
 /* The last page of a level. */
-struct tree_level {
+struct sumtree_level {
 	uint64_t total; /* nodes of the level; of level 0: chunks */
 	size_t n;       /* nodes in the page */
 	bool dirty;
 	struct summary nodes[SUMMARY_PAGE];
 };
 
-int tree_read(const struct tree_db *db, sqlite3_stmt *st, int at, int64_t id, struct err *e,
+int sumtree_read(const struct sumtree_db *db, sqlite3_stmt *st, int at, int64_t id, struct err *e,
 	      struct summary *nodes, size_t *ret_n)
 {
 	const struct blob_id which = {db->path, "summary", (uint64_t)id, 0};
@@ -38,7 +38,7 @@ int tree_read(const struct tree_db *db, sqlite3_stmt *st, int at, int64_t id, st
 	return 0;
 }
 
-int tree_get(const struct tree_db *db, int64_t id, struct err *e, struct summary *nodes,
+int sumtree_get(const struct sumtree_db *db, int64_t id, struct err *e, struct summary *nodes,
 	     size_t *ret_n)
 {
 	const struct blob_id which = {db->path, "summary", (uint64_t)id, 0};
@@ -47,7 +47,7 @@ int tree_get(const struct tree_db *db, int64_t id, struct err *e, struct summary
 	sqlite3_bind_int64(db->get, 1, id);
 	rc = sqlite3_step(db->get);
 	if (rc == SQLITE_ROW)
-		r = tree_read(db, db->get, 0, id, e, nodes, ret_n);
+		r = sumtree_read(db, db->get, 0, id, e, nodes, ret_n);
 	else if (rc == SQLITE_DONE)
 		r = blob_bad(&which, e, 0, "a page is missing");
 	else
@@ -56,14 +56,14 @@ int tree_get(const struct tree_db *db, int64_t id, struct err *e, struct summary
 	return r;
 }
 
-size_t tree_leaves(bool is_hist, uint64_t n)
+size_t sumtree_leaves(bool is_hist, uint64_t n)
 {
 	size_t leaf = is_hist ? SUMMARY_LEAF_HISTS : SUMMARY_LEAF;
 
 	return (size_t)((n + leaf - 1) / leaf);
 }
 
-int tree_get_leaves(const struct tree_db *db, uint32_t series, bool is_hist, uint64_t page,
+int sumtree_get_leaves(const struct sumtree_db *db, uint32_t series, bool is_hist, uint64_t page,
 		    const struct summary *chunks, size_t n_chunks, struct err *e,
 		    struct summary *nodes, size_t *ret_n)
 {
@@ -72,26 +72,26 @@ int tree_get_leaves(const struct tree_db *db, uint32_t series, bool is_hist, uin
 	int r;
 
 	for (i = 0; i < n_chunks; i++)
-		want += tree_leaves(is_hist, chunks[i].n);
+		want += sumtree_leaves(is_hist, chunks[i].n);
 	if (want == n_chunks) { /* a page that would say the same is not there */
 		memcpy(nodes, chunks, n_chunks * sizeof(*nodes));
 		*ret_n = n_chunks;
 		return 0;
 	}
-	r = tree_get(db, id, e, nodes, ret_n);
+	r = sumtree_get(db, id, e, nodes, ret_n);
 	if (r == 0 && *ret_n != want)
 		r = err_set(e, -EUCLEAN, "%s: table summary, id %lld: %zu leaves instead of %zu",
 			    db->path, (long long)id, *ret_n, want);
 	return r;
 }
 
-void tree_init(struct tree *t, const struct tree_db *db)
+void sumtree_init(struct sumtree *t, const struct sumtree_db *db)
 {
-	*t = (struct tree){.db = db};
+	*t = (struct sumtree){.db = db};
 	buf_init(&t->body, BLOB_BODY_MAX);
 }
 
-void tree_done(struct tree *t)
+void sumtree_done(struct sumtree *t)
 {
 	size_t i;
 
@@ -100,7 +100,7 @@ void tree_done(struct tree *t)
 	buf_done(&t->body);
 }
 
-static struct tree_level *tree_level(struct tree *t, unsigned k, struct err *e)
+static struct sumtree_level *sumtree_level(struct sumtree *t, unsigned k, struct err *e)
 {
 	if (!t->level[k])
 		t->level[k] = malloc(sizeof(*t->level[k]));
@@ -109,14 +109,14 @@ static struct tree_level *tree_level(struct tree *t, unsigned k, struct err *e)
 	return t->level[k];
 }
 
-static uint64_t tree_page_of(unsigned k, uint64_t total)
+static uint64_t sumtree_page_of(unsigned k, uint64_t total)
 {
 	return (total - 1) / (k == 0 ? SUMMARY_LEAF_CHUNKS : SUMMARY_PAGE);
 }
 
-static struct tree_level *tree_begin(struct tree *t, unsigned k, uint64_t total, struct err *e)
+static struct sumtree_level *sumtree_begin(struct sumtree *t, unsigned k, uint64_t total, struct err *e)
 {
-	struct tree_level *l = tree_level(t, k, e);
+	struct sumtree_level *l = sumtree_level(t, k, e);
 
 	if (!l)
 		return NULL;
@@ -128,9 +128,9 @@ static struct tree_level *tree_begin(struct tree *t, unsigned k, uint64_t total,
 
 /* The last page of a level k > 0 of `total` nodes. Also if it is full: the last
  * node may still grow. */
-static int tree_load(struct tree *t, unsigned k, uint64_t total, struct err *e)
+static int sumtree_load(struct sumtree *t, unsigned k, uint64_t total, struct err *e)
 {
-	struct tree_level *l = tree_begin(t, k, total, e);
+	struct sumtree_level *l = sumtree_begin(t, k, total, e);
 	size_t want = total % SUMMARY_PAGE ? total % SUMMARY_PAGE : SUMMARY_PAGE;
 	int64_t id;
 	int r;
@@ -139,8 +139,8 @@ static int tree_load(struct tree *t, unsigned k, uint64_t total, struct err *e)
 		return -ENOMEM;
 	if (total == 0)
 		return 0;
-	id = summary_id(t->series, k, tree_page_of(k, total));
-	r = tree_get(t->db, id, e, l->nodes, &l->n);
+	id = summary_id(t->series, k, sumtree_page_of(k, total));
+	r = sumtree_get(t->db, id, e, l->nodes, &l->n);
 	if (r == 0 && l->n != want)
 		r = err_set(e, -EUCLEAN, "%s: table summary, id %lld: %zu nodes instead of %zu",
 			    t->db->path, (long long)id, l->n, want);
@@ -148,21 +148,21 @@ static int tree_load(struct tree *t, unsigned k, uint64_t total, struct err *e)
 }
 
 /* The last page of leaves, unless what comes next begins a new one. */
-static int tree_load_leaves(struct tree *t, uint64_t chunks, struct err *e)
+static int sumtree_load_leaves(struct sumtree *t, uint64_t chunks, struct err *e)
 {
-	struct tree_level *l = tree_begin(t, 0, chunks, e);
+	struct sumtree_level *l = sumtree_begin(t, 0, chunks, e);
 	size_t in_page = chunks % SUMMARY_LEAF_CHUNKS;
 
 	if (!l)
 		return -ENOMEM;
 	if (in_page == 0)
 		return 0;
-	return tree_get_leaves(t->db, t->series, t->is_hist, tree_page_of(0, chunks),
+	return sumtree_get_leaves(t->db, t->series, t->is_hist, sumtree_page_of(0, chunks),
 			       t->level[1]->nodes + t->level[1]->n - in_page, in_page, e, l->nodes,
 			       &l->n);
 }
 
-int tree_open(struct tree *t, uint32_t series, bool is_hist, uint32_t chunks, struct err *e)
+int sumtree_open(struct sumtree *t, uint32_t series, bool is_hist, uint32_t chunks, struct err *e)
 {
 	uint64_t n = chunks;
 	unsigned k;
@@ -171,28 +171,28 @@ int tree_open(struct tree *t, uint32_t series, bool is_hist, uint32_t chunks, st
 	t->series = series;
 	t->is_hist = is_hist;
 	t->levels = 2;
-	r = tree_load(t, 1, n, e);
+	r = sumtree_load(t, 1, n, e);
 	if (r == 0)
-		r = tree_load_leaves(t, n, e);
+		r = sumtree_load_leaves(t, n, e);
 	for (k = 2; r == 0 && n > SUMMARY_FAN; k++) {
 		n = (n + SUMMARY_FAN - 1) / SUMMARY_FAN;
-		r = tree_load(t, k, n, e);
+		r = sumtree_load(t, k, n, e);
 		t->levels = k + 1;
 	}
 	return r;
 }
 
-static int tree_write(struct tree *t, unsigned k, struct err *e)
+static int sumtree_write(struct sumtree *t, unsigned k, struct err *e)
 {
-	struct tree_level *l = t->level[k];
-	int64_t id = summary_id(t->series, k, tree_page_of(k, l->total));
+	struct sumtree_level *l = t->level[k];
+	int64_t id = summary_id(t->series, k, sumtree_page_of(k, l->total));
 	const struct blob_id which = {t->db->path, "summary", (uint64_t)id, 0};
 	struct blob_codec *codec = t->db->codec;
 	int r;
 
 	l->dirty = false;
 	/* As many leaves as chunks: they are the nodes above. */
-	if (k == 0 && l->n == l->total - tree_page_of(0, l->total) * SUMMARY_LEAF_CHUNKS)
+	if (k == 0 && l->n == l->total - sumtree_page_of(0, l->total) * SUMMARY_LEAF_CHUNKS)
 		return 0;
 	buf_reset(&t->body);
 	r = summary_encode(t->db->columns, &t->body, l->nodes, l->n);
@@ -207,25 +207,25 @@ static int tree_write(struct tree *t, unsigned k, struct err *e)
 }
 
 /* Begin the next page if this one is full. */
-static int tree_room(struct tree *t, unsigned k, struct err *e)
+static int sumtree_room(struct sumtree *t, unsigned k, struct err *e)
 {
-	struct tree_level *l = t->level[k];
+	struct sumtree_level *l = t->level[k];
 	bool full = k == 0 ? l->total && l->total % SUMMARY_LEAF_CHUNKS == 0
 			   : l->n == SUMMARY_PAGE;
 	int r = 0;
 
 	if (full && l->dirty)
-		r = tree_write(t, k, e);
+		r = sumtree_write(t, k, e);
 	if (full)
 		l->n = 0;
 	return r;
 }
 
 /* The last node of level k, of those of the level below. */
-static int tree_raise(struct tree *t, unsigned k, struct err *e)
+static int sumtree_raise(struct sumtree *t, unsigned k, struct err *e)
 {
-	const struct tree_level *below = t->level[k - 1];
-	struct tree_level *l = t->level[k];
+	const struct sumtree_level *below = t->level[k - 1];
+	struct sumtree_level *l = t->level[k];
 	uint64_t at = (below->total - 1) / SUMMARY_FAN; /* the node's place in its level */
 	uint64_t first = at * SUMMARY_FAN % SUMMARY_PAGE, i;
 	struct summary s = {0};
@@ -234,7 +234,7 @@ static int tree_raise(struct tree *t, unsigned k, struct err *e)
 	for (i = first; i < below->n && i < first + SUMMARY_FAN; i++)
 		summary_join(&s, &below->nodes[i]);
 	if (at == l->total) {
-		r = tree_room(t, k, e);
+		r = sumtree_room(t, k, e);
 		l->total++;
 		l->n++;
 	}
@@ -244,27 +244,27 @@ static int tree_raise(struct tree *t, unsigned k, struct err *e)
 }
 
 /* Level k comes to be: its first node sums up the first of the level below. */
-static int tree_grow(struct tree *t, unsigned k, struct err *e)
+static int sumtree_grow(struct sumtree *t, unsigned k, struct err *e)
 {
-	struct tree_level *l = tree_level(t, k, e);
+	struct sumtree_level *l = sumtree_level(t, k, e);
 	size_t i;
 
 	if (!l)
 		return -ENOMEM;
-	*l = (struct tree_level){.total = 1, .n = 1};
+	*l = (struct sumtree_level){.total = 1, .n = 1};
 	for (i = 0; i < SUMMARY_FAN; i++)
 		summary_join(&l->nodes[0], &t->level[k - 1]->nodes[i]);
 	t->levels = k + 1;
 	return 0;
 }
 
-int tree_add(struct tree *t, const struct summary *leaves, size_t n, struct err *e)
+int sumtree_add(struct sumtree *t, const struct summary *leaves, size_t n, struct err *e)
 {
-	struct tree_level *l = t->level[0];
+	struct sumtree_level *l = t->level[0];
 	struct summary whole = {0};
 	unsigned k;
 	size_t i;
-	int r = tree_room(t, 0, e);
+	int r = sumtree_room(t, 0, e);
 
 	if (r == 0 && l->n + n > SUMMARY_PAGE)
 		r = err_set(e, -EUCLEAN, "%s: table summary: too many leaves of series %u",
@@ -277,27 +277,27 @@ int tree_add(struct tree *t, const struct summary *leaves, size_t n, struct err 
 	}
 	l->total++;
 	l->dirty = true;
-	r = tree_room(t, 1, e);
+	r = sumtree_room(t, 1, e);
 	l = t->level[1];
 	l->nodes[l->n++] = whole;
 	l->total++;
 	l->dirty = true;
 	for (k = 2; r == 0 && t->level[k - 1]->total > SUMMARY_FAN; k++) {
 		if (k >= t->levels)
-			r = tree_grow(t, k, e);
+			r = sumtree_grow(t, k, e);
 		if (r == 0)
-			r = tree_raise(t, k, e);
+			r = sumtree_raise(t, k, e);
 	}
 	return r;
 }
 
-int tree_close(struct tree *t, struct err *e)
+int sumtree_close(struct sumtree *t, struct err *e)
 {
 	unsigned k;
 	int r = 0;
 
 	for (k = 0; r == 0 && k < t->levels; k++)
 		if (t->level[k]->dirty)
-			r = tree_write(t, k, e);
+			r = sumtree_write(t, k, e);
 	return r;
 }
