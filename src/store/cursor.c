@@ -50,13 +50,6 @@ struct cursor_host *cursor_host(struct store_cursor *c, const char *name)
 	return cursor_push(c, xstrdup(name));
 }
 
-void cursor_reset(struct cursor_host *h)
-{
-	h->born = 0;
-	h->seq = h->told = h->target = 0;
-	h->partial = h->n_series = 0;
-}
-
 void cursor_add(struct cursor_host *h, enum sink_kind kind)
 {
 	h->series = xgrow(h->series, h->n_series, &h->cap_series, sizeof(*h->series));
@@ -91,7 +84,7 @@ static void cursor_put_host(struct buf *b, const struct cursor_host *h)
 	buf_uvarint(b, h->seq);
 	buf_uvarint(b, h->told);
 	buf_uvarint(b, h->target);
-	buf_uvarint(b, h->partial);
+	buf_uvarint(b, (uint64_t)h->partial * 2 + h->recount);
 	buf_uvarint(b, h->n_series);
 	for (i = 0; i < h->n_series; i++)
 		cursor_put_series(b, h, &h->series[i]);
@@ -157,9 +150,10 @@ static bool cursor_get_host(struct cur *c, struct store_cursor *to)
 	partial = cur_uvarint(c);
 	n = cur_uvarint(c);
 	if (c->error || h->seq > INT64_MAX || h->told > INT64_MAX || h->target > INT64_MAX ||
-	    n > CATALOG_SERIES_MAX || partial > n || n > (size_t)(c->end - c->p) / 2)
+	    n > CATALOG_SERIES_MAX || partial / 2 > n || n > (size_t)(c->end - c->p) / 2)
 		return false;
-	h->partial = (uint32_t)partial;
+	h->partial = (uint32_t)(partial / 2);
+	h->recount = partial % 2;
 	for (i = 0; i < n; i++)
 		if (!cursor_get_series(c, h))
 			return false;

@@ -148,8 +148,9 @@ static int hosts_take_range(struct store_reader *r, struct hosts_one *h, int64_t
 	sqlite3_stmt *st;
 	int rc, code;
 
-	code = db_prepare(h->db, "SELECT seq, blob FROM tail WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq",
-			  e, &st);
+	code = db_prepare(h->db,
+			  "SELECT seq, blob FROM tail WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq", e,
+			  &st);
 	if (code < 0)
 		return code;
 	sqlite3_bind_int64(st, 1, from);

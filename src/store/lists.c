@@ -74,8 +74,9 @@ static void lists_put_lane(struct lists_processes *l, const struct sink_position
 		i = l->n++;
 		l->positions = xgrow(l->positions, i, &l->cap, sizeof(*l->positions));
 		map_put(&l->lanes, key, sizeof(key), i);
-	} else if (p->rec < l->positions[i].rec || p->dropped < l->positions[i].dropped)
+	} else if (p->rec < l->positions[i].rec || p->dropped < l->positions[i].dropped) {
 		return; /* older than what is known */
+	}
 	l->positions[i] = *p;
 }
 

@@ -79,6 +79,7 @@ struct cursor_host {
 	uint64_t told;     /* the same of all else */
 	uint64_t target;   /* a pass over all series up to this commit is under way; 0: none */
 	uint32_t partial;  /* the series in which that pass stopped; 0: none */
+	bool recount;      /* that pass must not trust commits: count points */
 	uint32_t n_series; /* were told */
 	struct cursor_series *series;
 	size_t cap_series;
@@ -90,8 +91,6 @@ struct store_cursor {
 
 /* The host of this name, added if it is not there; valid until the next call. */
 struct cursor_host *cursor_host(struct store_cursor *c, const char *name);
-/* Forget what is known of it. */
-void cursor_reset(struct cursor_host *h);
 /* One more series. */
 void cursor_add(struct cursor_host *h, enum sink_kind kind);
 

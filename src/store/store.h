@@ -263,29 +263,44 @@ void store_match_free(struct store_match *m);
 /* ---- what is new ----------------------------------------------------------- */
 
 /* How far a reader has come in a run: for each host the last commit and the
- * points of each series that were given. */
+ * points of each series that were given. Good for one set of functions: what
+ * was not wanted counts as given. */
 struct store_cursor;
 struct store_cursor *store_cursor_new(void); /* at the beginning */
 void store_cursor_free(struct store_cursor *c);
-/* As bytes, to keep (with a checksum), and back. -EUCLEAN: not such bytes. */
+/* As bytes (appended), to keep (with a checksum), and back. About 15 bytes a
+ * series. 0 or b->error; -EUCLEAN: not such bytes. */
 int store_cursor_save(const struct store_cursor *c, struct buf *b);
 int store_cursor_load(const void *data, size_t len, struct store_cursor **ret);
 
 struct store_newer {
-	int (*process)(void *arg, const struct store_process *p); /* new or changed */
-	int (*series)(void *arg, const struct store_series *s);   /* new */
+	/* New or changed; it may come once more as it was. */
+	int (*process)(void *arg, const struct store_process *p);
+	/* New; count is 0. */
+	int (*series)(void *arg, const struct store_series *s);
+	/* s->count: points of the series before those of this call. */
 	int (*point)(void *arg, const struct store_series *s, const struct store_point *p);
-	int (*lost)(void *arg, const struct store_series *s, uint64_t n); /* retention
-									      dropped them */
+	/* The next n points of a series were dropped by retention. */
+	int (*lost)(void *arg, const struct store_series *s, uint64_t n);
 	int (*event)(void *arg, const struct store_event *e);
+	/* Set; it may come once more as it was. */
 	int (*attr)(void *arg, unsigned host, uint32_t process, const char *key, const char *value);
 };
 
-/* Call the functions (NULL: not wanted) for all that is newer than c, series by
- * series in the order of ids, points in order of arrival, all segments. c moves on only
- * when all went well (0). A function's non-zero value ends the walk and is
- * returned; c stays. max_points (0: no limit): stop after about so many points
- * and return 1 with c moved behind them: ask again. */
+/* Call the functions (NULL: not wanted) for all that is newer than c, host by host:
+ * processes, attributes, events, series; then points, series by series in the
+ * order of ids, those of histograms last, points in order of arrival, all
+ * segments. Structs and strings live during the call; no function may use the
+ * reader. 0: c is where the store was, c has moved on only if all went well. A
+ * function's non-zero value ends the walk and is returned, c stays; so with
+ * errors. max_points (0: no limit): stop after so many points and return 1 with
+ * c moved behind them: ask again; what is not a point comes in the first of
+ * these calls.
+ *
+ * Only commits newer than c are decoded. A file that took the place of a corrupt
+ * one is given from its beginning. After a loss of power (docs/schema.md) the
+ * last commits that c has seen may be gone: then c goes on behind what is there,
+ * if it is asked before as many new ones have come. */
 int store_reader_newer(struct store_reader *r, struct store_cursor *c, const struct store_newer *f,
 		       void *arg, uint64_t max_points, struct err *e);
 
