@@ -103,7 +103,7 @@ const char *axis_decode(struct column_codec *c, const unsigned char *p, size_t l
 	if (cur.error || times > left || steps > left - times)
 		return "an axis is cut short";
 	if (axis_reserve(ret, n) < 0)
-		return "out of memory";
+		return BLOB_NO_MEMORY;
 	why = column_get_ints(c, cur.p, times, n, ret->time);
 	if (!why)
 		why = column_get_ints(c, cur.p + times, steps, n, ret->step);
@@ -247,7 +247,7 @@ const char *values_points(struct column_codec *c, const unsigned char *p, size_t
 	if (!kind || *kind > VALUES_SOME || n == 0 || n > a->n)
 		return "impossible values";
 	if (points_reserve(out, out->n + n) < 0)
-		return "out of memory";
+		return BLOB_NO_MEMORY;
 	if (*kind == VALUES_ALL) {
 		if (n != a->n)
 			return "fewer values than rows";

@@ -29,6 +29,10 @@ _Static_assert(sizeof(struct blob_header) == BLOB_HEADER, "layout");
 
 int blob_bad(const struct blob_id *id, struct err *e, size_t offset, const char *what)
 {
+	/* What decoders say: it is not the blob that is bad, nor is the file set aside. */
+	if (strcmp(what, BLOB_NO_MEMORY) == 0)
+		return err_set(e, -ENOMEM, "%s: table %s, %llu %llu: %s", id->path, id->table,
+			       (unsigned long long)id->a, (unsigned long long)id->b, what);
 	if (strcmp(id->table, "chunk") != 0)
 		return err_set(e, -EUCLEAN, "%s: table %s, %s %llu, byte %zu: %s", id->path,
 			       id->table, strcmp(id->table, "tail") == 0 ? "seq" : "id",

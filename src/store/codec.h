@@ -56,8 +56,11 @@ struct blob_id {
 	uint64_t a, b;     /* tail: seq, 0; chunk: series, ordinal; others: id, 0 */
 };
 
+/* What decoders say when malloc() fails. */
+#define BLOB_NO_MEMORY "out of memory"
+
 /* Say that a blob is bad: "PATH: table tail, seq 7, byte 12: ...". Returns
- * -EUCLEAN. e may be NULL. */
+ * -EUCLEAN, or -ENOMEM for BLOB_NO_MEMORY. e may be NULL. */
 int blob_bad(const struct blob_id *id, struct err *e, size_t offset, const char *what);
 
 /* Contexts of compression, made when first used; one per thread. */

@@ -159,7 +159,7 @@ static const char *hists_get_row(struct cur *c, struct hists_row *row, struct hi
 	r = hists_reserve(&all, &out->cap_bins, out->n_bins + n_bins, sizeof(*out->bins));
 	out->bins = all;
 	if (r < 0)
-		return "out of memory";
+		return BLOB_NO_MEMORY;
 	row->n_bins = (uint32_t)n_bins;
 	row->bins = out->n_bins;
 	return hists_get_bins(c, n_bins, out->bins + out->n_bins);
@@ -178,7 +178,7 @@ const char *hists_decode(struct cur *c, size_t n, const struct points_base *base
 	r = hists_reserve(&rows, &out->cap, out->n + n, sizeof(*out->rows));
 	out->rows = rows;
 	if (r < 0)
-		return "out of memory";
+		return BLOB_NO_MEMORY;
 	for (i = 0; i < n; i++) {
 		why = hists_get_row(c, &row, out);
 		if (why)

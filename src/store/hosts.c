@@ -321,13 +321,14 @@ int hosts_points(struct store_reader *r, const struct hosts_one *h, const struct
 	return hosts_plain_points(row, &id, series, is_hist, e, points, hists);
 }
 
-int hosts_begin(struct hosts_one *h, struct err *e)
-{
-	return db_exec(h->db, "BEGIN", e);
-}
-
 void hosts_end(struct hosts_one *h)
 {
 	if (!sqlite3_get_autocommit(h->db))
 		sqlite3_exec(h->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+int hosts_begin(struct hosts_one *h, struct err *e)
+{
+	hosts_end(h); /* the last time it may have failed for want of memory */
+	return db_exec(h->db, "BEGIN", e);
 }

@@ -294,7 +294,7 @@ const char *points_take(struct points_stream *s, size_t n, struct points *out)
 	uint64_t bits;
 
 	if (points_reserve(out, at + n) < 0)
-		return "out of memory";
+		return BLOB_NO_MEMORY;
 	why = points_take_column(s, 0, n, out->time + at);
 	if (!why)
 		why = points_take_column(s, 1, n, out->step + at);

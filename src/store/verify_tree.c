@@ -196,15 +196,20 @@ static int verify_begin_series(struct verify_tree *t, uint32_t series)
 {
 	sqlite3_stmt *st;
 	int64_t last = -1;
-	int r;
+	int rc, r;
 
 	r = db_prepare(t->v->db, "SELECT max(ordinal) FROM chunk WHERE series = ?1", t->v->e, &st);
 	if (r < 0)
 		return r;
 	sqlite3_bind_int64(st, 1, series);
-	if (sqlite3_step(st) == SQLITE_ROW)
+	rc = sqlite3_step(st);
+	if (rc == SQLITE_ROW)
 		last = sqlite3_column_int64(st, 0);
+	else
+		r = db_fail(t->v->db, rc, "reading table chunk", t->v->e);
 	sqlite3_finalize(st);
+	if (r < 0)
+		return r;
 	if (last < 0 || last >= UINT32_MAX)
 		return verify_bad(t, series, "impossible number of chunks");
 	t->leaf_page = UINT64_MAX;
