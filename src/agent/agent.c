@@ -5,6 +5,7 @@
  */
 #include "agent/agent.h"
 
+#include "agent/exports.h"
 #include "agent/live.h"
 #include "agent/runfile.h"
 #include "agent/sweep.h"
@@ -46,6 +47,7 @@ struct agent {
 	int64_t second_ns;        /* CLOCK_MONOTONIC of the last second's work */
 	int64_t busy_ns;          /* CLOCK_MONOTONIC when something was last alive */
 	struct guard *bell;
+	struct exports *exports;
 	bool woken; /* the bell rang: something may be new */
 };
 
@@ -78,6 +80,7 @@ static struct live *agent_add(struct agent *a, const struct run_start *r, bool h
 {
 	a->live = xgrow(a->live, a->n_live, &a->cap_live, sizeof(*a->live));
 	a->live[a->n_live] = live_new(r, has_file, a->o->store);
+	exports_begin(a->exports, r);
 	return a->live[a->n_live++];
 }
 
@@ -281,12 +284,22 @@ static void agent_forget_retired(struct agent *a)
 	size_t i, k = 0;
 
 	for (i = 0; i < a->n_live; i++) {
-		if (a->live[i]->retired)
+		if (a->live[i]->retired) {
+			exports_end(a->exports, a->live[i]->start.id);
 			live_free(a->live[i]);
-		else
+		} else {
 			a->live[k++] = a->live[i];
+		}
 	}
 	a->n_live = k;
+}
+
+static void agent_export_failed(void *arg, const char *run, const char *text)
+{
+	struct live *l = agent_find(arg, run);
+
+	if (l)
+		live_event(l, live_utc(l, clock_ns(CLOCK_BOOTTIME)), 2, "export-failed", text, "");
 }
 
 /* Take up what is new, and hold its lanes from now on. */
@@ -315,8 +328,9 @@ static void agent_second(struct agent *a)
 	for (i = 0; i < a->n_live; i++)
 		live_finish(a->live[i], a->rings, a->runs, a->o->once);
 	agent_forget_retired(a);
+	exports_tick(a->exports, now.mono_ns, agent_export_failed, a);
 	a->second_ns = now.mono_ns;
-	if (a->n_live)
+	if (a->n_live || exports_is_busy(a->exports))
 		a->busy_ns = now.mono_ns;
 }
 
@@ -460,6 +474,7 @@ static void agent_close(struct agent *a)
 	for (i = 0; i < a->n_live; i++)
 		live_free(a->live[i]);
 	free(a->live);
+	exports_free(a->exports);
 	map_done(&a->refused);
 	probe_host_done(&a->host);
 	guard_unmap(a->bell);
@@ -491,6 +506,7 @@ int agent_run(const struct agent_options *o, struct err *e)
 
 	a->o = o;
 	a->dir = a->rings = a->runs = a->lock = -1;
+	a->exports = exports_new(o->once ? NULL : o->exporter);
 	map_init(&a->refused);
 	agent_totals = (struct agent_stats){0};
 	agent_stop = 0;

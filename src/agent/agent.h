@@ -41,6 +41,7 @@ struct agent_options {
 	int64_t idle_exit_ns;   /* leave after so long without runs; 0: never */
 	bool once;              /* recover: take what is there, finish what is dead, leave */
 	const struct agent_store *store;
+	const char *exporter; /* program that exports live runs; NULL: they are not */
 };
 
 /* Run until SIGTERM, SIGINT or idle_exit_ns. Returns 0; -EAGAIN: another agent

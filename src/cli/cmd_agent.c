@@ -80,7 +80,8 @@ int cmd_agent(int argc, char **argv)
 {
 	struct agent_options o = {.rendezvous = arg_rendezvous,
 				  .idle_exit_ns = arg_idle_exit,
-				  .store = &wiring_store};
+				  .store = &wiring_store,
+				  .exporter = "/proc/self/exe"};
 	struct err e = {0};
 	int err;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cmd_export.c - `lapse export`: a run as CSV or JSON Lines. One walk over the
- * store; a row is formatted and written before the next one is read.
+ * store; a row is formatted and written before the next one is read. Formats
+ * that are kept up to date (src/export) are export_live.c's.
  */
 #include "cli/cmd.h"
 
@@ -15,6 +16,7 @@
 
 #include "base/mem.h"
 #include "cli/export.h"
+#include "cli/export_live.h"
 #include "cli/outfile.h"
 #include "cli/when.h"
 
@@ -23,65 +25,41 @@
 
 static const char *export_dir, *export_to, *export_series, *export_output, *export_from,
 	*export_until, *export_steps, *export_what_text;
-static bool export_all;
+static bool export_all, export_follow;
+
+/* clang-format off */
+static const struct opt export_rows[] = {
+	{.name = "to", .letter = 't', .type = OPT_STR, .value = "FORMAT", .to = &export_to,
+	 .help = "csv, json (JSON Lines: an object a line), tensorboard (event files) or "
+		 "prometheus (a file for node_exporter)"},
+	{.name = "output", .letter = 'o', .type = OPT_STR, .value = "PATH", .to = &export_output,
+	 .help = "csv, json: file, whole or not at all; - is standard output, the default; "
+		 "prometheus: file; tensorboard: folder (default: tensorboard/ in the run's)"},
+	{.name = "follow", .letter = 'f', .type = OPT_FLAG, .to = &export_follow,
+	 .help = "tensorboard, prometheus: go on until the run has ended"},
+	{.name = "what", .letter = 'w', .type = OPT_STR, .value = "LIST", .to = &export_what_text,
+	 .help = "some of samples,spans,histograms,events; csv writes events alone "
+		 "(default: all; csv: all but events)"},
+	{.name = "series", .letter = 's', .type = OPT_STR, .value = "PATTERN",
+	 .to = &export_series,
+	 .help = "only series whose name matches, like 'grad/*' or 'loss'"},
+	{.name = "from", .type = OPT_STR, .value = "TIME", .to = &export_from,
+	 .help = "nothing before this moment: " WHEN_HELP},
+	{.name = "until", .type = OPT_STR, .value = "TIME", .to = &export_until,
+	 .help = "nothing after this moment"},
+	{.name = "steps", .type = OPT_STR, .value = "A:B", .to = &export_steps,
+	 .help = "only steps A to B, both included; A: and :B are open ranges"},
+	{.name = "all-attempts", .type = OPT_FLAG, .to = &export_all,
+	 .help = "also points of steps that a resumed attempt did again"},
+	{.name = "dir", .letter = 'd', .type = OPT_STR, .value = "DIR", .to = &export_dir,
+	 .help = "folder of the runs (default: $LAPSE_DIR, else ./lapse-runs)"},
+	{.name = NULL},
+};
+/* clang-format on */
 
 const struct opt *cmd_export_options(void)
 {
-	static const struct opt rows[] = {
-		{.name = "to",
-		 .letter = 't',
-		 .type = OPT_STR,
-		 .value = "FORMAT",
-		 .to = &export_to,
-		 .help = "csv, or json (JSON Lines: an object a line)"},
-		{.name = "output",
-		 .letter = 'o',
-		 .type = OPT_STR,
-		 .value = "FILE",
-		 .to = &export_output,
-		 .help = "write to FILE, whole or not at all; - is standard output, the default"},
-		{.name = "what",
-		 .letter = 'w',
-		 .type = OPT_STR,
-		 .value = "LIST",
-		 .to = &export_what_text,
-		 .help = "some of samples,spans,histograms,events; csv writes events alone "
-			 "(default: all; csv: all but events)"},
-		{.name = "series",
-		 .letter = 's',
-		 .type = OPT_STR,
-		 .value = "PATTERN",
-		 .to = &export_series,
-		 .help = "only series whose name matches, like 'grad/*' or 'loss'"},
-		{.name = "from",
-		 .type = OPT_STR,
-		 .value = "TIME",
-		 .to = &export_from,
-		 .help = "nothing before this moment: " WHEN_HELP},
-		{.name = "until",
-		 .type = OPT_STR,
-		 .value = "TIME",
-		 .to = &export_until,
-		 .help = "nothing after this moment"},
-		{.name = "steps",
-		 .type = OPT_STR,
-		 .value = "A:B",
-		 .to = &export_steps,
-		 .help = "only steps A to B, both included; A: and :B are open ranges"},
-		{.name = "all-attempts",
-		 .type = OPT_FLAG,
-		 .to = &export_all,
-		 .help = "also points of steps that a resumed attempt did again"},
-		{.name = "dir",
-		 .letter = 'd',
-		 .type = OPT_STR,
-		 .value = "DIR",
-		 .to = &export_dir,
-		 .help = "folder of the runs (default: $LAPSE_DIR, else ./lapse-runs)"},
-		{0},
-	};
-
-	return rows;
+	return export_rows;
 }
 
 struct export
@@ -266,10 +244,13 @@ static int export_parse_format(struct export *x)
 	if (x->ops)
 		return export_parse_what(x);
 	if (export_to)
-		fprintf(stderr, "lapse export: --to: \"%s\" is no format; use csv or json\n",
+		fprintf(stderr,
+			"lapse export: --to: \"%s\" is no format; use csv, json, tensorboard or "
+			"prometheus\n",
 			export_to);
 	else
-		fprintf(stderr, "lapse export: a format is needed: --to csv or --to json\n");
+		fprintf(stderr, "lapse export: a format is needed: --to csv, json, tensorboard or "
+				"prometheus\n");
 	return -EINVAL;
 }
 
@@ -355,14 +336,49 @@ static int export_write(struct export *x)
 	return err || unread ? 1 : 0;
 }
 
+/* Formats of src/export: the whole run, kept up to date. */
+static int export_to_live(const struct exporter_ops *ops, const char *what)
+{
+	static const char *const *const others[] = {&export_series, &export_from, &export_until,
+						    &export_steps, &export_what_text};
+	struct view v;
+	size_t i;
+	int status;
+
+	for (i = 0; i < ARRAY_LEN(others); i++)
+		if (*others[i])
+			break;
+	if (i < ARRAY_LEN(others) || export_all) {
+		fprintf(stderr,
+			"lapse export: %s takes all of a run: --what, --series, --from, --until, "
+			"--steps and --all-attempts are for csv and json\n",
+			ops->name);
+		return 2;
+	}
+	if (view_open(&v, "export", export_dir, what) != 0)
+		return 1;
+	store_reader_close(v.reader);
+	v.reader = NULL;
+	status = export_live(ops, v.dir, export_output, export_follow);
+	view_close(&v);
+	return status;
+}
+
 int cmd_export(int argc, char **argv)
 {
 	const char *what = cmd_one_arg("export", argc, argv, "RUN", "last");
 	struct export x = {0};
+	const struct exporter_ops *live = export_to ? exporter_find(export_to) : NULL;
 	int status = 0;
 
+	if (what && live)
+		return export_to_live(live, what);
 	if (!what || export_parse_format(&x) != 0)
 		return 2;
+	if (export_follow) {
+		fprintf(stderr, "lapse export: --follow is for tensorboard and prometheus\n");
+		return 2;
+	}
 	if (view_open(&x.v, "export", export_dir, what) != 0)
 		return 1;
 	if (export_parse_range(&x) != 0) {

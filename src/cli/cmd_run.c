@@ -18,6 +18,7 @@
 #include "base/utf8.h"
 #include "cli/cmd.h"
 #include "cli/launch.h"
+#include "cli/launch_export.h"
 #include "cli/launch_redact.h"
 #include "cli/summary.h"
 #include "wire/clock.h"
@@ -55,6 +56,8 @@ static const struct opt run_rows[] = {
 	{.name = "stall-after", .type = OPT_DURATION, .value = "TIME",
 	 .to = &run_opt.stall_after_ns,
 	 .help = "hung after TIME without progress; 0: never (default: learned from the run)"},
+	{.name = "export", .type = OPT_CALL, .value = "FORMAT[=PATH]", .call = launch_export_add,
+	 .help = "keep tensorboard[=DIR] or prometheus=FILE up to date; may be repeated"},
 	{.name = "no-agent", .type = OPT_FLAG, .to = &run_opt.no_agent,
 	 .help = "start no agent: records wait in shared memory (lapse recover)"},
 	{.name = NULL},
@@ -187,6 +190,7 @@ static void run_describe(struct run_start *r, char *const argv[])
 		r->stall_after_ms = -1;
 	else if (run_opt.stall_after_ns > 0)
 		r->stall_after_ms = (run_opt.stall_after_ns + 999999) / 1000000;
+	launch_export_describe(r);
 	r->start_ns = clock_ns(CLOCK_REALTIME);
 	r->start_boot_ns = clock_ns(CLOCK_BOOTTIME);
 }

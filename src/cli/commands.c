@@ -52,11 +52,15 @@ const struct command commands[] = {
 	{
 		.name = "export",
 		.args = "--to FORMAT [OPTIONS] [RUN]",
-		.summary = "write a run's data as CSV or JSON Lines",
+		.summary = "write a run's data for other tools: CSV, JSON, TensorBoard, Prometheus",
 		.about = RUN_ABOUT "\nDoubles are written with as many digits as they need to "
 				   "be read back the same;\nNaN and infinities are NaN, "
-				   "Infinity and -Infinity (strings in JSON).",
+				   "Infinity and -Infinity (strings in JSON).\nThe files of "
+				   "tensorboard and prometheus are brought up to date: what an "
+				   "earlier export\nwrote stays, and one that was killed is "
+				   "gone on with.",
 		.examples = "  lapse export --to csv --series loss --output loss.csv\n"
+			    "  lapse export --to tensorboard && tensorboard --logdir lapse-runs\n"
 			    "  lapse export last --to json | jq 'select(.type == \"event\")'\n"
 			    "  lapse export --to csv --from -10m --steps 1000:",
 		.options = cmd_export_options,

@@ -51,6 +51,7 @@ static const struct run_field run_start_fields[] = {
 	RUN_FIELD(RUN_I64, run_start, start_ns),
 	RUN_FIELD(RUN_I64, run_start, start_boot_ns),
 	RUN_FIELD(RUN_I64, run_start, stall_after_ms),
+	RUN_FIELD(RUN_TEXT, run_start, exports),
 	{.key = NULL},
 };
 

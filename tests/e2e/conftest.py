@@ -27,6 +27,7 @@ TIMEOUT = 60  # seconds for a test
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "kill: kills, full disks, hostile rings; a tier of its own")
+    config.addinivalue_line("markers", "tensorboard: needs TensorBoard; the tier export has it")
 
 
 def pytest_collection_modifyitems(items):
