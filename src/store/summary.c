@@ -60,13 +60,15 @@ static inline void summary_extremes(struct summary *s, double min, int64_t min_a
 
 void summary_points(struct summary *s, const struct points_view *v, uint32_t segment)
 {
-	size_t i;
+	size_t i, without = 0;
 
 	summary_begin(s, v->n, segment);
 	for (i = 0; i < v->n; i++) {
 		summary_times(s, v->time[i], v->time[i]);
 		summary_steps(s, v->step[i], v->step[i]);
+		without += v->step[i] == SINK_STEP_NONE;
 	}
+	s->mixed = without && without < v->n;
 	for (i = 0; i < v->n; i++) {
 		double x = v->value[i];
 
@@ -85,7 +87,7 @@ void summary_points(struct summary *s, const struct points_view *v, uint32_t seg
 void summary_hists(struct summary *s, const struct hists *h, size_t from, size_t n,
 		   uint32_t segment)
 {
-	size_t i;
+	size_t i, without = 0;
 
 	summary_begin(s, n, segment);
 	for (i = 0; i < n; i++) {
@@ -93,11 +95,13 @@ void summary_hists(struct summary *s, const struct hists *h, size_t from, size_t
 
 		summary_times(s, r->time, r->time);
 		summary_steps(s, r->step, r->step);
+		without += r->step == SINK_STEP_NONE;
 		s->nan += r->nan;
 		s->observed += r->count;
 		s->sum += r->sum;
 		summary_extremes(s, r->min, (int64_t)i, r->max, (int64_t)i);
 	}
+	s->mixed = without && without < n;
 }
 
 void summary_join(struct summary *s, const struct summary *next)
@@ -106,6 +110,8 @@ void summary_join(struct summary *s, const struct summary *next)
 		*s = *next;
 		return;
 	}
+	s->mixed |= next->mixed |
+		    ((s->step_min == SINK_STEP_NONE) != (next->step_min == SINK_STEP_NONE));
 	summary_times(s, next->time_min, next->time_max);
 	summary_steps(s, next->step_min, next->step_max);
 	summary_extremes(s, next->min, next->min_at + (int64_t)s->n, next->max,
@@ -150,6 +156,7 @@ static const struct summary_field summary_fields[] = {
 	FIELD_LESS(step_max, step_min),
 	FIELD(segment_min, SUMMARY_U32),
 	FIELD(segment_max, SUMMARY_U32),
+	FIELD(mixed, SUMMARY_U32),
 };
 #define SUMMARY_FIELDS (sizeof(summary_fields) / sizeof(summary_fields[0]))
 
@@ -274,7 +281,7 @@ static bool summary_is_sane(const struct summary *s)
 	return s->n > 0 && s->n <= INT64_MAX && s->min_at >= -1 && s->min_at < (int64_t)s->n &&
 	       s->max_at >= -1 && s->max_at < (int64_t)s->n && s->time_min <= s->time_max &&
 	       (s->step_min == SINK_STEP_NONE) == (s->step_max == SINK_STEP_NONE) &&
-	       s->step_min <= s->step_max && s->segment_min <= s->segment_max;
+	       s->step_min <= s->step_max && s->segment_min <= s->segment_max && s->mixed <= 1;
 }
 
 const char *summary_decode(struct column_codec *c, const unsigned char *p, size_t len, size_t n,
@@ -295,7 +302,7 @@ const char *summary_decode(struct column_codec *c, const unsigned char *p, size_
 		if (why)
 			return why;
 		if (!summary_scatter(f, column.u, n, nodes))
-			return "a segment is out of range";
+			return "a small number is out of range";
 	}
 	for (i = 0; i < n; i++)
 		if (!summary_is_sane(&nodes[i]))

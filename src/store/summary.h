@@ -36,6 +36,7 @@ struct summary {
 	int64_t time_min, time_max;
 	int64_t step_min, step_max; /* SINK_STEP_NONE: no point has one */
 	uint32_t segment_min, segment_max;
+	uint32_t mixed; /* 1: some points have a step and some have none */
 };
 
 /* Of n points (n > 0) of one segment. */

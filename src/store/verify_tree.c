@@ -54,7 +54,8 @@ static bool verify_is_node(const struct summary *a, const struct summary *b)
 	return a->n == b->n && a->nan == b->nan && a->observed == b->observed &&
 	       verify_is_values(a, b) && a->time_min == b->time_min && a->time_max == b->time_max &&
 	       a->step_min == b->step_min && a->step_max == b->step_max &&
-	       a->segment_min == b->segment_min && a->segment_max == b->segment_max;
+	       a->segment_min == b->segment_min && a->segment_max == b->segment_max &&
+	       a->mixed == b->mixed;
 }
 
 /* Add page `page` of a level to l. */
