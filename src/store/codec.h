@@ -159,6 +159,10 @@ const char *points_take(struct points_stream *s, size_t n, struct points *out);
 const char *points_decode(const struct points_block *b, const struct points_base *base,
 			  struct points *out);
 
+/* Append the n points of a chunk's body of version 1 (format 2): its bases, then one
+ * block. NULL or what is wrong. */
+const char *points_get_body(const unsigned char *p, size_t len, size_t n, struct points *out);
+
 /* ---- hists.c: histogram points ------------------------------------------ */
 
 struct hists_row {

@@ -8,6 +8,7 @@
 #include "store/column_priv.h"
 
 #define PACK_SYMBOLS 0x40u /* of the first byte; bits 0-5: low */
+#define PACK_MEDIAN 32u    /* numbers that a median is of */
 #define PACK_LOW_MAX 56u
 #define PACK_ZERO 64u        /* symbols below 128: quotient + 64 */
 #define PACK_LARGE 128u      /* 128 + 2 * (octave - 6) + sign */
@@ -16,10 +17,10 @@
 
 int64_t column_median(const int64_t *v, size_t n)
 {
-	size_t step = n > 64 ? n / 64 : 1, i, k, m = 0;
-	int64_t few[64] = {0}, x;
+	size_t step = n > PACK_MEDIAN ? n / PACK_MEDIAN : 1, i, k, m = 0;
+	int64_t few[PACK_MEDIAN] = {0}, x;
 
-	for (i = step / 2; i < n && m < 64; i += step) {
+	for (i = step / 2; i < n && m < PACK_MEDIAN; i += step) {
 		x = v[i];
 		for (k = m++; k > 0 && few[k - 1] > x; k--)
 			few[k] = few[k - 1];
@@ -127,37 +128,62 @@ static uint32_t pack_total(const uint32_t *p, size_t n)
 	return sum;
 }
 
-/* Bits that symbols and raw bits of large residuals take if `more` bits more are low. */
-static double pack_cost(const uint32_t *fine, size_t n, unsigned more)
+/* Counts of quotients, and between which there are any; large: beyond them too. */
+struct pack_fine {
+	const uint32_t *mid;
+	int lo, hi;
+	bool large;
+};
+
+/* Where a residual's quotient is among the counts; beyond them: the nearest. */
+static int pack_clamp(int64_t v, int64_t centre, unsigned low)
 {
-	const uint32_t *mid = fine + COLUMN_FINE / 2;
+	int64_t q = column_sub(v, centre) >> low, half = COLUMN_FINE / 2;
+
+	return (int)(q < -half ? -half : q >= half ? half - 1 : q);
+}
+
+/* Bits that symbols and raw bits of large residuals take if `more` bits more are low. */
+static double pack_cost(const struct pack_fine *f, size_t n, unsigned more)
+{
+	int from, i, hi = f->hi >> more, lo = f->lo >> more;
 	struct pack_sum s = {0};
-	unsigned octave, i;
+	unsigned octave, k;
 
-	for (i = 0; i < 128; i++)
-		pack_sum(&s, pack_total(mid + (((int)i - 64) * (1 << more)), 1u << more), 0);
+	for (i = lo < -64 ? -64 : lo; i <= (hi > 63 ? 63 : hi); i++)
+		pack_sum(&s, pack_total(f->mid + i * (1 << more), 1u << more), 0);
 	for (octave = 6; octave < 6 + COLUMN_FINE_LOG - more; octave++) {
-		int from = 1 << (octave + more);
-
-		pack_sum(&s, pack_total(mid + from, (size_t)from), octave);
-		pack_sum(&s, pack_total(mid - 2 * from, (size_t)from), octave);
+		from = 1 << (octave + more);
+		if (f->hi >= from)
+			pack_sum(&s, pack_total(f->mid + from, (size_t)from), octave);
+		if (f->lo < -from)
+			pack_sum(&s, pack_total(f->mid - 2 * from, (size_t)from), octave);
 	}
-	for (i = 2 * (6 + COLUMN_FINE_LOG); i < 128; i++)
-		pack_sum(&s, fine[COLUMN_FINE + i], i / 2 - more);
+	for (k = 2 * (6 + COLUMN_FINE_LOG); f->large && k < 128; k++)
+		pack_sum(&s, f->mid[COLUMN_FINE / 2 + k], k / 2 - more);
 	return s.bits + (double)n * pack_log2((uint32_t)n) + s.kinds * PACK_SYMBOL_BITS +
 	       (n < 1024 ? 64 : 190);
 }
 
 /* Try to split at the finest point and above. */
-static void pack_plan_from(struct column_work *w, const int64_t *r, size_t n, int64_t centre,
-			   unsigned finest, struct column_pack *ret)
+static void pack_plan_from(struct column_work *w, const int64_t *r, size_t n,
+			   struct pack_range range, int64_t centre, unsigned finest,
+			   struct column_pack *ret)
 {
+	bool all = column_sub(range.max, range.min) < 0; /* differences may wrap */
+	struct pack_fine f = {w->fine + COLUMN_FINE / 2, -(int)COLUMN_FINE / 2, COLUMN_FINE / 2 - 1,
+			      true};
 	unsigned more;
 	double bits;
 
 	pack_count(w, r, n, centre, finest);
+	if (!all) {
+		f.lo = pack_clamp(range.min, centre, finest);
+		f.hi = pack_clamp(range.max, centre, finest);
+		f.large = f.lo == -(int)COLUMN_FINE / 2 || f.hi == COLUMN_FINE / 2 - 1;
+	}
 	for (more = 0; more <= COLUMN_FINE_LOG; more++) {
-		bits = pack_cost(w->fine, n, more) + (double)(finest + more) * (double)n;
+		bits = pack_cost(&f, n, more) + (double)(finest + more) * (double)n;
 		if (bits < ret->bits)
 			*ret = (struct column_pack){centre, finest + more, true, bits};
 	}
@@ -182,7 +208,7 @@ void column_pack_plan(struct column_work *w, const int64_t *r, size_t n, struct 
 		if (finest > PACK_LOW_MAX - COLUMN_FINE_LOG)
 			finest = PACK_LOW_MAX - COLUMN_FINE_LOG;
 		if ((double)finest * (double)n < ret->bits)
-			pack_plan_from(w, r, n, centre, finest, ret);
+			pack_plan_from(w, r, n, range, centre, finest, ret);
 		if (usual[1] + PACK_HEAVY > usual[0])
 			break;
 	}

@@ -86,7 +86,7 @@ static inline unsigned column_width(int64_t v)
 	return u ? 64 - (unsigned)__builtin_clzll(u) : 0;
 }
 
-/* Median of up to 64 of v[0..n), evenly spaced; n > 0. */
+/* Median of up to 32 of v[0..n), evenly spaced; n > 0. */
 int64_t column_median(const int64_t *v, size_t n);
 
 /* ---- column_rans.c: symbols ---------------------------------------------- */

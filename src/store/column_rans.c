@@ -52,12 +52,13 @@ static bool rans_normalise(const uint8_t *level, unsigned bits, uint32_t *freq)
 	}
 	if (kinds < 2)
 		return false;
-	for (i = 0; i < COLUMN_SYMBOLS; i++) {
+	for (i = 0; i < COLUMN_SYMBOLS; sum += freq[i++]) {
+		freq[i] = 0;
+		if (!level[i])
+			continue;
 		freq[i] =
 			(uint32_t)((((uint64_t)rans_weight(level[i]) << bits) + total / 2) / total);
-		if (level[i] && !freq[i])
-			freq[i] = 1;
-		sum += freq[i];
+		freq[i] = freq[i] ? freq[i] : 1;
 	}
 	/* Rounding is evened out by those at or above the average. */
 	for (floor = goal / kinds; sum != goal; floor = sum == before ? 1 : floor) {

@@ -37,24 +37,6 @@ static const char migrate_after[] = "DROP TABLE chunk_1; DROP TABLE data_1;";
 
 /* ---- a chunk of version 1 ------------------------------------------------------------ */
 
-/* Format 2: the bases, then one block that refers to no other. */
-static const char *migrate_get_points(const struct blob *b, struct points *out)
-{
-	struct cur c = {.p = b->body, .end = b->body + b->len};
-	struct points_block block = {0};
-	struct points_base base;
-	const char *why;
-
-	base.time = cur_svarint(&c);
-	base.step = cur_svarint(&c);
-	if (c.error || b->count == 0 || b->count > CHUNK_POINTS_MAX)
-		return "impossible number of points";
-	why = points_parse(&c, b->count, &block);
-	if (!why && c.p != c.end)
-		why = "bytes behind the end";
-	return why ? why : points_decode(&block, &base, out);
-}
-
 /* Points of the chunk whose row is in m->chunks, appended. */
 static int migrate_chunk(struct migrate *m, bool is_hist)
 {
@@ -78,7 +60,7 @@ static int migrate_chunk(struct migrate *m, bool is_hist)
 		r = blob_bad(&id, m->e, 0, "its data are not what its row states");
 	if (r == 0)
 		why = is_hist ? hists_get_body(blob.body, blob.len, blob.count, &m->hists)
-			      : migrate_get_points(&blob, &m->points);
+			      : points_get_body(blob.body, blob.len, blob.count, &m->points);
 	if (why)
 		r = blob_bad(&id, m->e, BLOB_HEADER, why);
 	sqlite3_reset(m->data);

@@ -322,3 +322,20 @@ const char *points_decode(const struct points_block *b, const struct points_base
 
 	return why ? why : points_take(&s, s.left, out);
 }
+
+const char *points_get_body(const unsigned char *p, size_t len, size_t n, struct points *out)
+{
+	struct cur c = {.p = p, .end = p + len};
+	struct points_block block = {0};
+	struct points_base base;
+	const char *why;
+
+	base.time = cur_svarint(&c);
+	base.step = cur_svarint(&c);
+	if (c.error || n == 0 || n > CHUNK_POINTS_MAX)
+		return "impossible number of points";
+	why = points_parse(&c, n, &block);
+	if (!why && c.p != c.end)
+		why = "bytes behind the end";
+	return why ? why : points_decode(&block, &base, out);
+}

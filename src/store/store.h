@@ -225,6 +225,7 @@ struct store_result {
 /* The grid of `aligned`. */
 struct store_grid {
 	int64_t x0, width; /* ns or steps */
+	size_t n;          /* buckets, at most those wanted; 0: there are no points */
 };
 
 /* Answer q for n series; ret has room for n and is filled only on success (then

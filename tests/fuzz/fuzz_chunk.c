@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz_chunk.c - chunk blobs from any bytes, the checksum made right; both
- * decoders, whatever the format says. Figures are computed over what comes out.
+ * fuzz_chunk.c - blobs of chunks, axes and summaries from any bytes, the checksum
+ * made right; every decoder, whatever the format says. What comes out is
+ * summed up, and survives being encoded and decoded again.
  */
 #include "store/codec.h"
+#include "store/summary.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,6 +15,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct blob_id fuzz_id = {"fuzz", "chunk", 1, 0};
+static struct column_codec columns;
 
 static void fuzz_seal(uint8_t *blob, size_t size)
 {
@@ -26,45 +29,111 @@ static void fuzz_seal(uint8_t *blob, size_t size)
 	memcpy(blob + 4, &crc, 4);
 }
 
-static void fuzz_points(const struct blob *blob)
+/* Chunks of version 1. */
+static void fuzz_points(const struct blob *b)
 {
-	struct err e = {0};
 	struct points_view v;
-	struct chunk c = {0};
+	struct summary s;
 	struct points p;
 
 	points_init(&p);
-	if (chunk_decode_points(&fuzz_id, blob, &e, &p) < 0) {
-		if (!e.code || !e.text[0])
-			abort();
-	} else {
+	if (!points_get_body(b->body, b->len, b->count, &p)) {
 		v = points_slice(&p, 0, p.n);
-		chunk_sum_points(&c, &v);
-		if (p.n != blob->count || c.nan + c.observed != p.n)
+		summary_points(&s, &v, 0);
+		if (p.n != b->count || s.n != p.n || s.nan + s.observed != p.n)
 			abort();
 	}
 	points_done(&p);
 }
 
-static void fuzz_hists(const struct blob *blob)
+static void fuzz_hists(const struct blob *b)
 {
-	struct err e = {0};
-	struct chunk c = {0};
-	struct hists h;
-	struct buf b;
+	struct hists h, again;
+	struct summary s;
+	struct buf body;
 
 	hists_init(&h);
-	if (chunk_decode_hists(&fuzz_id, blob, &e, &h) < 0) {
-		if (!e.code || !e.text[0])
+	hists_init(&again);
+	buf_init(&body, BLOB_BODY_MAX);
+	if (!hists_get_body(b->body, b->len, b->count, &h)) {
+		summary_hists(&s, &h, 0, h.n, 0);
+		hists_put_body(&body, &h, 0, h.n);
+		if (h.n != b->count || body.error ||
+		    hists_get_body((unsigned char *)body.data, body.len, h.n, &again) ||
+		    again.n_bins != h.n_bins)
 			abort();
-	} else {
-		chunk_sum_hists(&c, &h);
-		buf_init(&b, BLOB_BODY_MAX);
-		if (h.n != blob->count || chunk_encode_hists(&b, &h) < 0)
-			abort();
-		buf_done(&b);
 	}
+	buf_done(&body);
 	hists_done(&h);
+	hists_done(&again);
+}
+
+static void fuzz_axis(const struct blob *b)
+{
+	struct axis a, again;
+	struct buf body;
+
+	axis_init(&a);
+	axis_init(&again);
+	buf_init(&body, BLOB_BODY_MAX);
+	if (!axis_decode(&columns, b->body, b->len, b->count, &a)) {
+		if (a.n != b->count || axis_encode(&columns, &body, &a) < 0 ||
+		    axis_decode(&columns, (unsigned char *)body.data, body.len, a.n, &again) ||
+		    memcmp(a.time, again.time, a.n * 8) != 0 ||
+		    memcmp(a.step, again.step, a.n * 8) != 0 ||
+		    memcmp(a.thread, again.thread, a.n * 8) != 0)
+			abort();
+	}
+	buf_done(&body);
+	axis_done(&a);
+	axis_done(&again);
+}
+
+/* Values on an axis of as many rows as the envelope says, and on one with more. */
+static void fuzz_values(const struct blob *b, size_t rows)
+{
+	int64_t *columns3 = calloc(3 * rows, sizeof(*columns3));
+	struct presence *where = malloc(sizeof(*where));
+	struct points_view v = {rows, columns3, columns3 + rows, columns3 + 2 * rows, NULL};
+	struct axis a;
+	struct points p;
+	size_t i;
+
+	axis_init(&a);
+	points_init(&p);
+	for (i = 0; columns3 && i < rows; i++)
+		columns3[i] = (int64_t)i;
+	if (columns3 && where && axis_set(&a, &v) == 0 &&
+	    !values_points(&columns, b->body, b->len, b->count, &a, &p)) {
+		if (p.n != b->count)
+			abort();
+		v = points_slice(&p, 0, p.n);
+		if (2 * p.n >= rows && axis_match(&a, &v, where) != p.n)
+			abort();
+	}
+	free(columns3);
+	free(where);
+	axis_done(&a);
+	points_done(&p);
+}
+
+static void fuzz_summary(const struct blob *b)
+{
+	struct summary nodes[SUMMARY_PAGE], again[SUMMARY_PAGE];
+	struct buf body;
+	size_t i;
+
+	if (summary_decode(&columns, b->body, b->len, b->count, nodes))
+		return;
+	buf_init(&body, BLOB_BODY_MAX);
+	if (summary_encode(&columns, &body, nodes, b->count) < 0 ||
+	    summary_decode(&columns, (unsigned char *)body.data, body.len, b->count, again))
+		abort();
+	for (i = 0; i < b->count; i++)
+		if (nodes[i].n != again[i].n || memcmp(&nodes[i].sum, &again[i].sum, 40) != 0 ||
+		    nodes[i].step_max != again[i].step_max)
+			abort();
+	buf_done(&body);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -86,6 +155,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (blob_open(&codec, &fuzz_id, copy, size, NULL, &blob) == 0) {
 		fuzz_points(&blob);
 		fuzz_hists(&blob);
+		fuzz_axis(&blob);
+		fuzz_summary(&blob);
+		if (blob.count && blob.count <= CHUNK_POINTS_MAX) {
+			fuzz_values(&blob, blob.count);
+			fuzz_values(&blob, blob.count * 3 / 2);
+		}
 	}
 	blob_codec_done(&codec);
 	free(copy);

@@ -472,11 +472,11 @@ def test_not_a_database(copy):
 def test_a_damaged_chunk(copy):
     folder, database = copy
     with sqlite3.connect(database) as db:
-        (blob,) = db.execute("SELECT blob FROM chunk_data JOIN chunk ON data = chunk_data.id JOIN"
-                             " series ON series = series.id WHERE name = 'loss'").fetchone()
-        broken = blob[:40] + bytes([blob[40] ^ 1]) + blob[41:]
-        assert db.execute("UPDATE chunk_data SET blob = ? WHERE blob = ?",
-                          (broken, blob)).rowcount == 1
+        pack, at, blob = db.execute(
+            "SELECT pack, at + len - 1, blob FROM chunk JOIN pack ON pack = pack.id JOIN"
+            " series ON series = series.id WHERE name = 'loss'").fetchone()
+        broken = blob[:at] + bytes([blob[at] ^ 1]) + blob[at + 1:]
+        assert db.execute("UPDATE pack SET blob = ? WHERE id = ?", (broken, pack)).rowcount == 1
     db.close()
     with open_run(folder) as run:
         with pytest.raises(OSError, match=database.name) as caught:
