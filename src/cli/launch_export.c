@@ -5,68 +5,59 @@
 #include "cli/launch_export.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "export/exporter.h"
 
 #define LAUNCH_EXPORT_MAX 8
 
-static struct {
-	const struct exporter_ops *ops;
-	const char *path; /* NULL: its own place */
-} launch_exports[LAUNCH_EXPORT_MAX];
-static size_t launch_exports_n;
+/* What goes into the run file, as far as it has come. */
+static char launch_export_text[sizeof(((struct run_start *)0)->exports)];
+static unsigned launch_export_n;
+
+/* NULL, or what is wrong with it. */
+static const char *launch_export_check(const struct exporter_ops *ops, const char *path)
+{
+	if (!ops)
+		return "no such format; use tensorboard[=DIR] or prometheus=FILE";
+	if ((path && !path[0]) || (!path && !ops->folder))
+		return "a path is needed: FORMAT=PATH";
+	if (path && strchr(path, '\n'))
+		return "a path with a line end cannot be used";
+	return launch_export_n == LAUNCH_EXPORT_MAX ? "at most 8 exports of a run" : NULL;
+}
 
 int launch_export_add(const char *arg, void *to)
 {
-	size_t len = strcspn(arg, "=");
+	size_t len = strcspn(arg, "="), used = strlen(launch_export_text);
 	const char *path = arg[len] ? arg + len + 1 : NULL;
-	char *name = xstrndup(arg, len);
-	const struct exporter_ops *ops = exporter_find(name);
+	char *name = xstrndup(arg, len), cwd[PATH_MAX] = "", *line;
+	const char *wrong = launch_export_check(exporter_find(name), path);
 
 	(void)to;
-	free(name);
-	if (!ops)
-		fprintf(stderr,
-			"lapse run: --export: \"%.*s\" is no format; use tensorboard[=DIR] or "
-			"prometheus=FILE\n",
-			(int)len, arg);
-	else if ((path && !path[0]) || (!path && !ops->folder))
-		fprintf(stderr, "lapse run: --export: %s needs a path: --export %s=PATH\n",
-			ops->name, ops->name);
-	else if (path && strchr(path, '\n'))
-		fprintf(stderr, "lapse run: --export: a path with a line end cannot be used\n");
-	else if (launch_exports_n == LAUNCH_EXPORT_MAX)
-		fprintf(stderr, "lapse run: --export: at most %d\n", LAUNCH_EXPORT_MAX);
-	else {
-		launch_exports[launch_exports_n].ops = ops;
-		launch_exports[launch_exports_n++].path = path;
-		return 0;
+	/* The agent works in another folder. */
+	if (path && path[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+		wrong = wrong ? wrong : "where we are cannot be found out: give an absolute path";
+	line = xasprintf("%s=%s%s%s\n", name, cwd, cwd[0] ? "/" : "", path ? path : "");
+	if (!wrong && used + strlen(line) >= sizeof(launch_export_text))
+		wrong = "the paths are too long together (4,095 bytes)";
+	if (wrong) {
+		fprintf(stderr, "lapse run: --export %s: %s\n", arg, wrong);
+	} else {
+		memcpy(launch_export_text + used, line, strlen(line) + 1);
+		launch_export_n++;
 	}
-	return -EINVAL;
+	free(line);
+	free(name);
+	return wrong ? -EINVAL : 0;
 }
 
 void launch_export_describe(struct run_start *r)
 {
-	size_t i, at = 0;
-	int n;
-
-	for (i = 0; i < launch_exports_n; i++) {
-		const char *path = launch_exports[i].path ? launch_exports[i].path : "";
-		bool relative = path[0] && path[0] != '/';
-
-		n = snprintf(r->exports + at, sizeof(r->exports) - at, "%s=%s%s%s\n",
-			     launch_exports[i].ops->name, relative ? r->cwd : "",
-			     relative ? "/" : "", path);
-		/* One that does not fit is left out whole. */
-		if (n < 0 || at + (size_t)n >= sizeof(r->exports)) {
-			r->exports[at] = '\0';
-			return;
-		}
-		at += (size_t)n;
-	}
+	memcpy(r->exports, launch_export_text, sizeof(r->exports));
 }

@@ -8,11 +8,11 @@
 
 #include "wire/run.h"
 
-/* One value of the option, a row of type OPT_CALL; `to` is not used. 0, or
- * -EINVAL after printing what is wrong. */
+/* One value of the option, a row of type OPT_CALL; `to` is not used. Relative
+ * paths are of where we are now. 0, or -EINVAL after printing what is wrong. */
 int launch_export_add(const char *arg, void *to);
 
-/* Put what was asked for into r->exports; relative paths are of r->cwd. */
+/* Put what was asked for into r->exports. */
 void launch_export_describe(struct run_start *r);
 
 #endif

@@ -419,6 +419,9 @@ int exporter_step(struct exporter *x, bool no_writers, uint64_t max_points, stru
 		err = x->ops->flush(x->format, x->reader, &run, ended, e);
 	if (!err)
 		err = exporter_commit(x, e);
+	/* Nothing will be appended any more: the state needs no copy of it. */
+	if (!err && ended && !x->stats.over)
+		err = exporter_save(x, e);
 	if (err || !more) {
 		store_reader_close(x->reader);
 		x->reader = NULL;

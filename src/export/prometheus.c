@@ -198,7 +198,7 @@ static uint32_t prometheus_series(struct prometheus *p, const struct store_serie
 	if (index == UINT32_MAX)
 		return index;
 	e = &p->entries[index];
-	e->scale = s->kind == SINK_HISTOGRAM ? 1 : scale;
+	e->scale = scale;
 	e->machine = strcmp(s->source, "probe") == 0;
 	if (!e->help)
 		e->help = span ? xstrdup(PROMETHEUS_SPAN_HELP) : prometheus_help(s, scale);

@@ -175,6 +175,11 @@ char *prometheus_name(const struct store_series *s, double *ret_scale)
 		p += 6;
 	for (; *p; p++)
 		buf_putc(&b, isalnum((unsigned char)*p) ? *p : '_');
+	/* Bins cannot be scaled: their unit stays as it is. */
+	if (s->kind == SINK_HISTOGRAM && *ret_scale != 1) {
+		*ret_scale = 1;
+		suffix = NULL;
+	}
 	if (suffix && !prometheus_ends_with(&b, suffix))
 		buf_printf(&b, "_%s", suffix);
 	if (s->kind == SINK_COUNTER && !prometheus_ends_with(&b, "total"))

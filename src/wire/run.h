@@ -33,7 +33,7 @@ struct run_start {
 	int64_t start_ns;       /* UTC */
 	int64_t start_boot_ns;  /* CLOCK_BOOTTIME at the same moment */
 	int64_t stall_after_ms; /* 0: learn; -1: never */
-	char exports[32768];    /* FORMAT=PATH a line; PATH may be empty: its own place */
+	char exports[4096];     /* FORMAT=PATH a line; PATH may be empty: its own place */
 };
 
 /* How the command ended, by precedence. */

@@ -230,10 +230,11 @@ def test_agent_dies_exporter_goes_on(lapse, wait_for):
 
 
 @pytest.mark.parametrize("value, words", [
-    ("tensorbord", "no format"), ("prometheus", "needs a path"), ("tensorboard=", "needs a path")])
+    ("tensorbord", "no such format"), ("prometheus", "path is needed"),
+    ("tensorboard=", "path is needed")])
 def test_run_export_errors(lapse, value, words):
     done = lapse("run", "--export", value, "--", "true")
-    assert done.returncode == 2 and words in done.stderr
+    assert done.returncode == 2 and words in done.stderr and done.stderr.startswith("lapse run: --export ")
 
 
 def test_output_that_cannot_be_written(lapse):

@@ -169,6 +169,8 @@ static void test_prometheus_names(void **state)
 	check_name("gpu/energy", "mJ", SINK_COUNTER, "lapse_gpu_energy_joules_total", 1e-3);
 	check_name("cpu/count", "1", SINK_GAUGE, "lapse_cpu_count_value", 1);
 	check_name("lapse/step/samples", "1", SINK_COUNTER, "lapse_step_samples_total", 1);
+	check_name("latency", "ms", SINK_HISTOGRAM, "lapse_latency", 1);
+	check_name("latency", "s", SINK_HISTOGRAM, "lapse_latency_seconds", 1);
 	check_name("wait_seconds", "s", SINK_GAUGE, "lapse_wait_seconds", 1);
 	check_name("\xc3\xa4", "", SINK_GAUGE, "lapse___", 1);
 }
