@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * query_priv.h - what the files that answer store_reader_query() share: which
+ * steps newer attempts hide, nodes of a summary tree, pieces of an answer.
+ */
+#ifndef STORE_QUERY_PRIV_H
+#define STORE_QUERY_PRIV_H
+
+#include "store/read_priv.h"
+
+/* ---- cover.c: steps that several attempts have ------------------------------------ */
+
+struct cover_span {
+	int64_t min, max; /* SINK_STEP_NONE: no steps */
+};
+struct cover {
+	struct cover_span *own;   /* of each segment */
+	struct cover_span *above; /* of all later ones together */
+	size_t n, cap;
+};
+enum cover_how {
+	COVER_NONE,
+	COVER_SOME,
+	COVER_ALL
+};
+void cover_done(struct cover *c);
+/* A segment has steps min to max. */
+void cover_add(struct cover *c, uint32_t segment, int64_t min, int64_t max);
+/* All were added. */
+void cover_end(struct cover *c);
+/* Does a later segment have this step? */
+bool cover_hides(const struct cover *c, uint32_t segment, int64_t step);
+/* Do later segments have steps of [min, max]? */
+enum cover_how cover_steps(const struct cover *c, uint32_t segment, int64_t min, int64_t max);
+
+/* ---- treewalk.c: a tree from its top down --------------------------------------------- */
+
+struct treewalk_node {
+	uint64_t index; /* in its level; of a leaf: its chunk */
+	uint64_t start; /* points of the series before it */
+	uint32_t at;    /* of a leaf: points of its chunk before it */
+	struct summary s;
+};
+struct treewalk_list {
+	struct treewalk_node *v;
+	size_t n, cap;
+};
+struct treewalk_page {
+	uint64_t page;
+	size_t n; /* 0: none */
+	struct summary nodes[SUMMARY_PAGE];
+};
+struct treewalk {
+	struct sumtree_db db;
+	struct err *e;
+	uint32_t series;
+	bool is_hist;
+	unsigned top;                   /* level */
+	uint64_t total[SUMMARY_LEVELS]; /* nodes of each level above 0 */
+	struct treewalk_page *pages[SUMMARY_LEVELS];
+};
+/* Begin with a series that has so many chunks (> 0), in the transaction that is
+ * open. get as in struct sumtree_db. */
+void treewalk_init(struct treewalk *t, struct store_reader *r, const struct hosts_one *h,
+		   sqlite3_stmt *get, struct err *e);
+void treewalk_begin(struct treewalk *t, uint32_t series, bool is_hist, uint64_t chunks);
+void treewalk_done(struct treewalk *t);
+/* Append the nodes of level t->top; the children of a node of level >= 1. */
+int treewalk_top(struct treewalk *t, struct treewalk_list *out);
+int treewalk_children(struct treewalk *t, unsigned level, const struct treewalk_node *node,
+		      struct treewalk_list *out);
+void treewalk_push(struct treewalk_list *l, const struct treewalk_node *node);
+
+/* ---- piece.c: what answers are joined from ----------------------------------------------- */
+
+/* Some points of a series; positions of the first and the last. */
+struct piece {
+	struct store_bucket b;
+	uint64_t from, to;
+};
+struct piece_list {
+	struct piece *v;
+	size_t n, cap;
+};
+/* A point as pieces take it. */
+struct piece_point {
+	uint64_t at; /* position in the series */
+	int64_t time, step;
+	uint64_t count, nan; /* observations; of a sample one of both is 1 */
+	double sum, min, max;
+	double value; /* of a sample; NaN: of a histogram point */
+	uint32_t segment;
+};
+void piece_add(struct piece *p, const struct piece_point *x);
+void piece_node(struct piece *p, uint64_t start, const struct summary *s);
+void piece_join(struct piece *p, const struct piece *next);
+void piece_push(struct piece_list *l, const struct piece *p);
+/* Middle of a piece on an axis. */
+int64_t piece_middle(const struct piece *p, enum store_axis axis);
+/* Sort pieces along the axis and join them to at most n buckets of as equal a
+ * number of points as they allow. */
+void piece_buckets(struct piece_list *l, enum store_axis axis, size_t n,
+		   struct store_result *ret);
+
+/* ---- queryone.c: one series ------------------------------------------------------------------ */
+
+enum query_sql {
+	QUERY_TREE,
+	QUERY_KIND,
+	QUERY_FIRST, /* chunk of a series */
+	QUERY_LAST,
+	QUERY_CHUNK, /* by ordinal */
+	QUERY_N
+};
+
+/* A host's file while it is asked. */
+struct query_host {
+	struct hosts_one *h;
+	sqlite3_stmt *sql[QUERY_N];
+	struct treewalk tree;
+	struct chunkdata data;
+	struct points points; /* of a chunk */
+	struct hists hists;
+	int64_t until; /* end the transaction at this time; 0: none is open */
+};
+
+/* A leaf that has to be looked at point by point. */
+struct queryone_open {
+	struct treewalk_node leaf;
+	bool whole; /* all of its points are in the range */
+};
+
+/* A point that may be given as it is. */
+struct queryone_raw {
+	struct piece_point p;
+	uint32_t thread;
+	int64_t x; /* on the axis */
+};
+
+/* A series of a query. */
+struct queryone {
+	struct store_reader *r;
+	const struct store_query *ask;
+	unsigned points; /* buckets wanted */
+	const struct store_grid *grid; /* NULL: not aligned */
+	struct err *e;
+	struct query_host *host;
+	struct store_ref ref;
+	size_t index; /* of the question's series */
+	enum sink_kind kind;
+	bool is_hist;
+	struct points tail;
+	struct hists tail_hists;
+	/* as of the transaction */
+	uint64_t chunks, sealed; /* and points in them */
+	uint64_t kept;           /* points before this one were dropped */
+	struct segment segment;  /* after the last chunk */
+	/* the answer */
+	struct cover cover;
+	struct treewalk_list in[SUMMARY_LEVELS], cross[SUMMARY_LEVELS];
+	struct queryone_open *opens;
+	size_t n_opens, cap_opens;
+	uint64_t whole;             /* points of nodes that are in the range whole */
+	uint64_t lost;
+	uint64_t piece_max;         /* points to be joined to one piece */
+	uint64_t node_max;          /* points of a node that is not opened */
+	bool one_by_one;            /* there may be so few points that they are given */
+	struct queryone_raw *raw;
+	size_t n_raw, cap_raw;
+	struct piece_list pieces;
+	struct piece now; /* points on their way to a piece */
+	struct piece *cells; /* aligned */
+	int64_t axis_min, axis_max; /* of what is in the range; min > max: nothing */
+};
+
+/* Take what the transaction shows: kind, chunks, steps of the attempts; the tail is
+ * in x->tail. */
+int queryone_begin(struct queryone *x);
+/* axis_min, axis_max. */
+int queryone_extent(struct queryone *x);
+/* The answer. */
+int queryone_answer(struct queryone *x, struct store_result *ret);
+/* Forget all but the tail. */
+void queryone_reset(struct queryone *x);
+void queryone_done(struct queryone *x);
+
+/* query.c: if the transaction has been open for long, begin another one. */
+int query_breathe(struct query_host *h, struct err *e);
+
+#endif

@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * queryone.c - one series of a query. First the nodes of its summary tree that are
+ * in the range whole are told from those that cross its ends, breadth first; then
+ * nodes that are too large for a bucket are opened; what is left to be seen point
+ * by point comes from its chunks, and from the tail.
+ */
+#include "base/mem.h"
+#include "store/query_priv.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Is what is asked for in a node? */
+enum queryone_how {
+	QUERYONE_NONE,
+	QUERYONE_SOME,
+	QUERYONE_ALL
+};
+
+static bool queryone_needs_steps(const struct queryone *x)
+{
+	return x->ask->axis == STORE_BY_STEP || x->ask->range.by_step;
+}
+
+static enum queryone_how queryone_span(int64_t min, int64_t max, int64_t from, int64_t to)
+{
+	if (max < from || min > to)
+		return QUERYONE_NONE;
+	return min >= from && max <= to ? QUERYONE_ALL : QUERYONE_SOME;
+}
+
+/* What the attempts that came later leave of a node. */
+static enum queryone_how queryone_left(const struct queryone *x, const struct summary *s)
+{
+	enum cover_how how = cover_steps(&x->cover, s->segment_min, s->step_min, s->step_max);
+
+	if (how == COVER_NONE)
+		return QUERYONE_ALL;
+	if (how == COVER_SOME || s->segment_min != s->segment_max || s->mixed)
+		return QUERYONE_SOME;
+	return QUERYONE_NONE;
+}
+
+static enum queryone_how queryone_match(const struct queryone *x, const struct summary *s)
+{
+	const struct store_range *g = &x->ask->range;
+	enum queryone_how how = QUERYONE_ALL, next;
+
+	if (queryone_needs_steps(x)) {
+		if (s->step_min == SINK_STEP_NONE)
+			return QUERYONE_NONE;
+		if (s->mixed)
+			how = QUERYONE_SOME;
+	}
+	if (g->by_time) {
+		next = queryone_span(s->time_min, s->time_max, g->time_min, g->time_max);
+		how = next < how ? next : how;
+	}
+	if (g->by_step) {
+		next = queryone_span(s->step_min, s->step_max, g->step_min, g->step_max);
+		how = next < how ? next : how;
+	}
+	if (!g->all_segments) {
+		next = queryone_left(x, s);
+		how = next < how ? next : how;
+	}
+	return how;
+}
+
+static bool queryone_sees(const struct queryone *x, const struct piece_point *p)
+{
+	const struct store_range *g = &x->ask->range;
+
+	if (p->step == SINK_STEP_NONE && queryone_needs_steps(x))
+		return false;
+	if (g->by_time && (p->time < g->time_min || p->time > g->time_max))
+		return false;
+	if (g->by_step && (p->step < g->step_min || p->step > g->step_max))
+		return false;
+	return g->all_segments || !cover_hides(&x->cover, p->segment, p->step);
+}
+
+/* ---- points -------------------------------------------------------------------------- */
+
+static struct piece_point queryone_point(const struct queryone *x, const struct points *points,
+					 const struct hists *hists, size_t i, uint64_t at,
+					 uint32_t segment)
+{
+	const struct hists_row *row;
+	double v;
+
+	if (x->is_hist) {
+		row = &hists->rows[i];
+		return (struct piece_point){at,	      row->time, row->step, row->count,
+					    row->nan, row->sum,	 row->min,  row->max,
+					    NAN,      segment};
+	}
+	v = points->value[i];
+	return (struct piece_point){at, points->time[i], points->step[i], !isnan(v),
+				    isnan(v), v, v, v, v, segment};
+}
+
+static void queryone_emit(struct queryone *x, struct piece *p)
+{
+	const struct store_grid *g = x->grid;
+	uint64_t i;
+
+	if (p->b.count && g) {
+		i = ((uint64_t)piece_middle(p, x->ask->axis) - (uint64_t)g->x0) /
+		    (uint64_t)g->width;
+		piece_join(&x->cells[i < g->n ? i : g->n - 1], p);
+	} else if (p->b.count) {
+		piece_push(&x->pieces, p);
+	}
+	p->b.count = 0;
+}
+
+static void queryone_give(struct queryone *x, const struct piece_point *p)
+{
+	piece_add(&x->now, p);
+	if (x->grid || x->now.b.count >= x->piece_max)
+		queryone_emit(x, &x->now);
+}
+
+/* There are too many points to be given one by one. */
+static void queryone_spill(struct queryone *x)
+{
+	size_t i;
+
+	x->one_by_one = false;
+	for (i = 0; i < x->n_raw; i++)
+		queryone_give(x, &x->raw[i].p);
+	queryone_emit(x, &x->now);
+	x->n_raw = 0;
+}
+
+static void queryone_take(struct queryone *x, const struct piece_point *p, int64_t thread)
+{
+	if (!queryone_sees(x, p))
+		return;
+	if (!x->one_by_one) {
+		queryone_give(x, p);
+		return;
+	}
+	x->raw = xgrow(x->raw, x->n_raw, &x->cap_raw, sizeof(*x->raw));
+	x->raw[x->n_raw++] = (struct queryone_raw){*p, (uint32_t)thread};
+	if (x->n_raw > x->points)
+		queryone_spill(x);
+}
+
+static void queryone_take_leaf(struct queryone *x, const struct treewalk_node *leaf,
+			       uint32_t segment)
+{
+	const struct points *points = &x->host->points;
+	struct piece_point p;
+	size_t i;
+
+	for (i = leaf->at; i < leaf->at + leaf->s.n; i++) {
+		p = queryone_point(x, points, &x->host->hists, i, leaf->start + i - leaf->at,
+				   segment);
+		queryone_take(x, &p, x->is_hist ? 0 : points->thread[i]);
+	}
+	queryone_emit(x, &x->now);
+}
+
+/* Points of the tail, segments going on from the last chunk; look: only note which
+ * steps they have. */
+static void queryone_tail(struct queryone *x, bool look)
+{
+	size_t i, n = x->is_hist ? x->tail_hists.n : x->tail.n;
+	struct segment at = x->segment;
+	struct piece_point p;
+	int64_t time;
+
+	for (i = 0; i < n; i++) {
+		p = queryone_point(x, &x->tail, &x->tail_hists, i, x->sealed + i, 0);
+		time = x->kind == SINK_SPAN ? segment_span_end(p.time, p.value) : p.time;
+		segment_next(&at, time, p.step);
+		p.segment = at.no;
+		if (look)
+			cover_add(&x->cover, at.no, p.step, p.step);
+		else
+			queryone_take(x, &p, x->is_hist ? 0 : x->tail.thread[i]);
+	}
+	queryone_emit(x, &x->now);
+}
+
+/* ---- what the transaction shows --------------------------------------------------------- */
+
+/* 1 and a row of table chunk, or 0. */
+static int queryone_chunk(struct queryone *x, enum query_sql which, uint64_t ordinal,
+			  struct chunk *ret)
+{
+	sqlite3_stmt *st = x->host->sql[which];
+	int rc, r;
+
+	sqlite3_bind_int64(st, 1, x->ref.series);
+	if (which == QUERY_CHUNK)
+		sqlite3_bind_int64(st, 2, (int64_t)ordinal);
+	rc = sqlite3_step(st);
+	if (rc == SQLITE_ROW)
+		r = chunkrow_read(st, x->host->h->path, x->e, ret);
+	else
+		r = rc == SQLITE_DONE ? 0 : db_fail(x->host->h->db, rc, "reading table chunk", x->e);
+	sqlite3_reset(st);
+	return r < 0 ? r : rc == SQLITE_ROW;
+}
+
+static int queryone_kind(struct queryone *x)
+{
+	sqlite3_stmt *st = x->host->sql[QUERY_KIND];
+	int rc, r = 0;
+
+	sqlite3_bind_int64(st, 1, x->ref.series);
+	rc = sqlite3_step(st);
+	if (rc == SQLITE_ROW)
+		x->kind = (enum sink_kind)sqlite3_column_int(st, 0);
+	else if (rc == SQLITE_DONE)
+		r = err_set(x->e, -ENOENT, "%s: no series %u", x->host->h->path, x->ref.series);
+	else
+		r = db_fail(x->host->h->db, rc, "reading table series", x->e);
+	sqlite3_reset(st);
+	x->is_hist = x->kind == SINK_HISTOGRAM;
+	return r;
+}
+
+/* Which steps each segment has: nodes of several segments are opened. */
+static int queryone_cover(struct queryone *x)
+{
+	struct treewalk *t = &x->host->tree;
+	struct treewalk_list now = {0}, next = {0}, swap;
+	unsigned level = t->top;
+	size_t i;
+	int r = treewalk_top(t, &now);
+
+	while (r == 0 && now.n) {
+		next.n = 0;
+		for (i = 0; r == 0 && i < now.n; i++) {
+			const struct summary *s = &now.v[i].s;
+
+			if (s->segment_min == s->segment_max)
+				cover_add(&x->cover, s->segment_min, s->step_min, s->step_max);
+			else if (level == 1)
+				r = err_set(x->e, -EUCLEAN,
+					    "%s: table summary, series %u: a chunk of several "
+					    "segments",
+					    x->host->h->path, x->ref.series);
+			else
+				r = treewalk_children(t, level, &now.v[i], &next);
+		}
+		swap = now;
+		now = next;
+		next = swap;
+		level--;
+	}
+	free(now.v);
+	free(next.v);
+	return r;
+}
+
+int queryone_begin(struct queryone *x)
+{
+	struct chunk c = {0};
+	int r = queryone_kind(x);
+
+	x->chunks = x->sealed = x->kept = 0;
+	x->segment = (struct segment){.step = SINK_STEP_NONE};
+	if (r == 0)
+		r = queryone_chunk(x, QUERY_LAST, 0, &c);
+	if (r > 0) {
+		x->chunks = (uint64_t)c.ordinal + 1;
+		x->sealed = c.start + c.n;
+		x->segment = c.segment;
+		r = queryone_chunk(x, QUERY_FIRST, 0, &c);
+		x->kept = r > 0 ? c.start : x->sealed;
+	}
+	if (r >= 0 && x->chunks)
+		treewalk_begin(&x->host->tree, x->ref.series, x->is_hist, x->chunks);
+	if (r >= 0 && x->segment.no && !x->ask->range.all_segments)
+		r = queryone_cover(x);
+	if (r < 0)
+		return r;
+	if (!x->ask->range.all_segments)
+		queryone_tail(x, true);
+	cover_end(&x->cover);
+	return 0;
+}
+
+/* ---- down the tree -------------------------------------------------------------------------- */
+
+static void queryone_open(struct queryone *x, const struct treewalk_node *leaf, bool whole)
+{
+	x->opens = xgrow(x->opens, x->n_opens, &x->cap_opens, sizeof(*x->opens));
+	x->opens[x->n_opens++] = (struct queryone_open){*leaf, whole};
+}
+
+/* Nodes of a level to where they belong. */
+static void queryone_sort(struct queryone *x, unsigned level, const struct treewalk_list *l)
+{
+	uint64_t gone;
+	size_t i;
+
+	for (i = 0; i < l->n; i++) {
+		const struct treewalk_node *node = &l->v[i];
+		enum queryone_how how = queryone_match(x, &node->s);
+
+		if (how == QUERYONE_ALL) {
+			treewalk_push(&x->in[level], node);
+			x->whole += node->s.n;
+			gone = x->kept > node->start ? x->kept - node->start : 0;
+			x->lost += gone < node->s.n ? gone : node->s.n;
+		} else if (how == QUERYONE_SOME && level) {
+			treewalk_push(&x->cross[level], node);
+		} else if (how == QUERYONE_SOME) {
+			queryone_open(x, node, false);
+		}
+	}
+}
+
+/* Find the nodes that are in the range whole, and the leaves that are not. */
+static int queryone_descend(struct queryone *x)
+{
+	struct treewalk *t = &x->host->tree;
+	struct treewalk_list l = {0};
+	unsigned level;
+	size_t i;
+	int r;
+
+	if (x->chunks == 0)
+		return 0;
+	r = treewalk_top(t, &l);
+	if (r == 0)
+		queryone_sort(x, t->top, &l);
+	for (level = t->top; r == 0 && level > 0; level--) {
+		l.n = 0;
+		for (i = 0; r == 0 && i < x->cross[level].n; i++)
+			r = treewalk_children(t, level, &x->cross[level].v[i], &l);
+		if (r == 0)
+			queryone_sort(x, level - 1, &l);
+	}
+	free(l.v);
+	return r;
+}
+
+/* Does a node belong to more than one bucket? */
+static bool queryone_is_large(const struct queryone *x, const struct summary *s)
+{
+	const struct store_grid *g = x->grid;
+	int64_t min, max;
+
+	if (x->one_by_one)
+		return true;
+	if (!g)
+		return s->n > x->node_max;
+	min = x->ask->axis == STORE_BY_STEP ? s->step_min : s->time_min;
+	max = x->ask->axis == STORE_BY_STEP ? s->step_max : s->time_max;
+	return (uint64_t)max - (uint64_t)min > (uint64_t)g->width &&
+	       ((uint64_t)max - (uint64_t)g->x0) / (uint64_t)g->width !=
+		       ((uint64_t)min - (uint64_t)g->x0) / (uint64_t)g->width;
+}
+
+/* Open nodes until each is small enough. */
+static int queryone_refine(struct queryone *x)
+{
+	struct treewalk *t = &x->host->tree;
+	struct piece p;
+	unsigned level;
+	size_t i;
+	int r = 0;
+
+	for (level = t->top + 1; r == 0 && x->chunks && level-- > 0;) {
+		for (i = 0; r == 0 && i < x->in[level].n; i++) {
+			const struct treewalk_node *node = &x->in[level].v[i];
+
+			if (!queryone_is_large(x, &node->s)) {
+				piece_node(&p, node->start, &node->s);
+				queryone_emit(x, &p);
+			} else if (level) {
+				r = treewalk_children(t, level, node, &x->in[level - 1]);
+			} else {
+				queryone_open(x, node, true);
+			}
+		}
+	}
+	return r;
+}
+
+/* ---- chunks ------------------------------------------------------------------------------------ */
+
+static int queryone_compare(const void *a, const void *b)
+{
+	uint64_t x = ((const struct queryone_open *)a)->leaf.start;
+	uint64_t y = ((const struct queryone_open *)b)->leaf.start;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The points of a leaf are no longer stored: it stays whole, if its middle is in the
+ * range. */
+static void queryone_lose(struct queryone *x, const struct queryone_open *o)
+{
+	const struct summary *s = &o->leaf.s;
+	struct piece_point middle = {.time = s->time_min, .step = s->step_min,
+				     .segment = s->segment_min};
+	struct piece p;
+
+	middle.time += (int64_t)(((uint64_t)s->time_max - (uint64_t)s->time_min) / 2);
+	middle.step += (int64_t)(((uint64_t)s->step_max - (uint64_t)s->step_min) / 2);
+	if (!o->whole && !queryone_sees(x, &middle))
+		return;
+	if (!o->whole || o->leaf.start >= x->kept)
+		x->lost += s->n;
+	piece_node(&p, o->leaf.start, s);
+	queryone_emit(x, &p);
+}
+
+/* Leaves [i, i + n) of x->opens, which are of one chunk. */
+static int queryone_read(struct queryone *x, size_t i, size_t n)
+{
+	const struct queryone_open *o = &x->opens[i];
+	struct query_host *h = x->host;
+	struct chunk c;
+	int r = query_breathe(h, x->e);
+
+	if (r == 0)
+		r = queryone_chunk(x, QUERY_CHUNK, o->leaf.index, &c);
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		const struct queryone_open *end = &o[n - 1];
+
+		h->points.n = 0;
+		hists_reset(&h->hists);
+		if (c.start != o->leaf.start - o->leaf.at || end->leaf.at + end->leaf.s.n > c.n)
+			r = err_set(x->e, -EUCLEAN,
+				    "%s: series %u: chunk %u and its summary differ", h->h->path,
+				    x->ref.series, c.ordinal);
+		else
+			r = chunkdata_read(&h->data, &c, x->is_hist, x->e, &h->points, &h->hists);
+		if (r < 0)
+			return r;
+		for (; o <= end; o++)
+			queryone_take_leaf(x, &o->leaf, c.segment.no);
+		return 0;
+	}
+	for (; n > 0; n--, o++)
+		queryone_lose(x, o);
+	return 0;
+}
+
+static int queryone_read_all(struct queryone *x)
+{
+	size_t i, n;
+	int r = 0;
+
+	qsort(x->opens, x->n_opens, sizeof(*x->opens), queryone_compare);
+	for (i = 0; r == 0 && i < x->n_opens; i += n) {
+		for (n = 1; i + n < x->n_opens &&
+			    x->opens[i + n].leaf.index == x->opens[i].leaf.index;
+		     n++)
+			;
+		r = queryone_read(x, i, n);
+	}
+	return r;
+}
+
+/* ---- the answer ---------------------------------------------------------------------------------- */
+
+static void queryone_widen(struct queryone *x, int64_t min, int64_t max)
+{
+	const struct store_range *g = &x->ask->range;
+	bool steps = x->ask->axis == STORE_BY_STEP;
+	int64_t from = steps ? g->step_min : g->time_min, to = steps ? g->step_max : g->time_max;
+
+	if (steps ? g->by_step : g->by_time) {
+		min = min < from ? from : min;
+		max = max > to ? to : max;
+	}
+	if (min < x->axis_min)
+		x->axis_min = min;
+	if (max > x->axis_max)
+		x->axis_max = max;
+}
+
+static void queryone_widen_node(struct queryone *x, const struct summary *s)
+{
+	if (x->ask->axis == STORE_BY_STEP)
+		queryone_widen(x, s->step_min, s->step_max);
+	else
+		queryone_widen(x, s->time_min, s->time_max);
+}
+
+int queryone_extent(struct queryone *x)
+{
+	size_t i, k, n = x->is_hist ? x->tail_hists.n : x->tail.n;
+	struct piece_point p;
+	int r = queryone_descend(x);
+
+	for (k = 0; k < SUMMARY_LEVELS; k++)
+		for (i = 0; i < x->in[k].n; i++)
+			queryone_widen_node(x, &x->in[k].v[i].s);
+	for (i = 0; i < x->n_opens; i++)
+		queryone_widen_node(x, &x->opens[i].leaf.s);
+	/* In front of all segments: a step that is repeated is one of the others' too. */
+	for (i = 0; i < n; i++) {
+		p = queryone_point(x, &x->tail, &x->tail_hists, i, 0, UINT32_MAX);
+		if (queryone_sees(x, &p))
+			queryone_widen(x, x->ask->axis == STORE_BY_STEP ? p.step : p.time,
+				       x->ask->axis == STORE_BY_STEP ? p.step : p.time);
+	}
+	return r;
+}
+
+static int queryone_compare_raw(const void *a, const void *b)
+{
+	const struct queryone_raw *x = a, *y = b;
+
+	if (x->x != y->x)
+		return x->x < y->x ? -1 : 1;
+	return x->p.at < y->p.at ? -1 : x->p.at > y->p.at;
+}
+
+static void queryone_give_raw(struct queryone *x, struct store_result *ret)
+{
+	size_t i;
+
+	for (i = 0; i < x->n_raw; i++)
+		x->raw[i].x = x->ask->axis == STORE_BY_STEP ? x->raw[i].p.step : x->raw[i].p.time;
+	if (x->n_raw)
+		qsort(x->raw, x->n_raw, sizeof(*x->raw), queryone_compare_raw);
+	ret->points = xcalloc(x->n_raw, sizeof(*ret->points));
+	for (i = 0; i < x->n_raw; i++) {
+		const struct piece_point *p = &x->raw[i].p;
+
+		ret->points[i] = (struct store_point){p->time,
+						      p->step,
+						      p->value,
+						      x->raw[i].thread,
+						      p->segment,
+						      NULL};
+		if (x->is_hist && p->count)
+			ret->points[i].value = p->sum / (double)p->count;
+	}
+	ret->n = x->n_raw;
+}
+
+/* How large pieces may be, of all the points that may come. */
+static void queryone_measure(struct queryone *x)
+{
+	uint64_t all = x->whole + (x->is_hist ? x->tail_hists.n : x->tail.n), each;
+	size_t i;
+
+	for (i = 0; i < x->n_opens; i++)
+		all += x->opens[i].leaf.s.n;
+	each = all / x->points;
+	x->piece_max = each / 4 ? each / 4 : 1;
+	x->node_max = each ? 2 * each : 1;
+	x->one_by_one = !x->ask->no_raw && x->lost == 0 && x->whole <= x->points;
+}
+
+int queryone_answer(struct queryone *x, struct store_result *ret)
+{
+	size_t i;
+	int r = queryone_descend(x);
+
+	if (r < 0)
+		return r;
+	if (x->grid)
+		x->cells = xcalloc(x->grid->n, sizeof(*x->cells));
+	queryone_measure(x);
+	r = queryone_refine(x);
+	if (r == 0)
+		r = queryone_read_all(x);
+	if (r < 0)
+		return r;
+	queryone_tail(x, false);
+	*ret = (struct store_result){.raw = x->one_by_one && x->lost == 0, .lost = x->lost};
+	if (ret->raw) {
+		queryone_give_raw(x, ret);
+		return 0;
+	}
+	queryone_spill(x);
+	if (!x->grid) {
+		piece_buckets(&x->pieces, x->ask->axis, x->points, ret);
+		return 0;
+	}
+	ret->n = x->grid->n;
+	ret->buckets = xcalloc(ret->n, sizeof(*ret->buckets));
+	for (i = 0; i < ret->n; i++)
+		ret->buckets[i] = x->cells[i].b;
+	return 0;
+}
+
+void queryone_reset(struct queryone *x)
+{
+	size_t i;
+
+	cover_done(&x->cover);
+	for (i = 0; i < SUMMARY_LEVELS; i++) {
+		free(x->in[i].v);
+		free(x->cross[i].v);
+		x->in[i] = x->cross[i] = (struct treewalk_list){0};
+	}
+	free(x->opens);
+	free(x->raw);
+	free(x->pieces.v);
+	free(x->cells);
+	x->opens = NULL;
+	x->raw = NULL;
+	x->cells = NULL;
+	x->pieces = (struct piece_list){0};
+	x->n_opens = x->cap_opens = x->n_raw = x->cap_raw = 0;
+	x->whole = x->lost = 0;
+	x->now.b.count = 0;
+}
+
+void queryone_done(struct queryone *x)
+{
+	queryone_reset(x);
+	points_done(&x->tail);
+	hists_done(&x->tail_hists);
+}
