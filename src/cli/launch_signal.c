@@ -61,8 +61,9 @@ static void witness_start(struct launch_signal *s)
 	pid_t pid = signal_helper("lapse-witness");
 
 	s->witness = pid > 0 ? pid : 0;
-	while (pid == 0)
-		pause();
+	if (pid == 0)
+		for (;;)
+			pause();
 }
 
 static void witness_stop(struct launch_signal *s)
