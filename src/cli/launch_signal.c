@@ -240,10 +240,12 @@ static pid_t waker_start(const struct launch_signal *s)
 	struct timespec pause_time = {.tv_nsec = SIGNAL_WAKE_NS};
 	pid_t pid = signal_helper("lapse-waker");
 
-	while (pid == 0) {
-		nanosleep(&pause_time, NULL);
-		if (!signal_child_is_stopped(s))
-			kill(getppid(), SIGCONT);
+	if (pid == 0) {
+		for (;;) {
+			nanosleep(&pause_time, NULL);
+			if (!signal_child_is_stopped(s))
+				kill(getppid(), SIGCONT);
+		}
 	}
 	return pid;
 }
