@@ -106,6 +106,7 @@ static int core_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **ret
 static int core_exec(PyObject *module)
 {
 	struct core_state *s = core_state(module);
+	PyTypeObject *entered[3] = {NULL, NULL, NULL};
 	PyObject *empty;
 
 	if (core_add_type(module, &core_metric_spec, &s->metric_type) < 0 ||
@@ -113,9 +114,14 @@ static int core_exec(PyObject *module)
 	    core_add_type(module, &core_scope_spec, &s->scope_type) < 0 ||
 	    core_add_type(module, &core_step_spec, &s->step_type) < 0)
 		return -1;
+	entered[0] = s->span_type;
+	entered[1] = s->step_type;
+	if (core_hand_out_methods(module, entered) < 0)
+		return -1;
 	if (PyModule_AddFunctions(module, core_metric_methods) < 0 ||
 	    PyModule_AddFunctions(module, core_log_methods) < 0 ||
 	    PyModule_AddFunctions(module, core_span_methods) < 0 ||
+	    PyModule_AddFunctions(module, core_wrap_methods) < 0 ||
 	    PyModule_AddFunctions(module, core_process_methods) < 0)
 		return -1;
 	s->spans = PyDict_New();
@@ -139,6 +145,7 @@ static int core_traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(s->step_type);
 	Py_VISIT(s->spans);
 	Py_VISIT(s->root);
+	Py_VISIT(s->step);
 	return 0;
 }
 
@@ -150,6 +157,8 @@ static int core_clear(PyObject *module)
 	Py_CLEAR(s->span_type);
 	Py_CLEAR(s->scope_type);
 	Py_CLEAR(s->step_type);
+	memset(s->recent, 0, sizeof(s->recent)); /* borrowed */
+	core_step_forget(&s->step);
 	Py_CLEAR(s->spans);
 	Py_CLEAR(s->root);
 	return 0;

@@ -24,11 +24,23 @@ enum core_kind {
 	CORE_HISTOGRAM
 };
 
+/* What Span and Step begin with: their own bound methods, made once, because a
+ * `with` before 3.14 would make two each time. NULL: made at each look-up. Each
+ * holds its object, so both are cycles for the garbage collector. */
+struct core_entered {
+	PyObject_HEAD PyObject *enter, *exit;
+};
+
+#define CORE_KEEPS (PY_VERSION_HEX < 0x030e0000)
+
 /* A span's name; the open spans themselves are in a stack of each thread. */
 struct core_span {
-	PyObject_HEAD struct lapse_name handle;
+	struct core_entered entered;
+	struct lapse_name handle;
 	PyObject *name;
 };
+
+#define CORE_RECENT 16 /* spans found by the name's address */
 
 /* A level of nested dicts given to log(): "outer" of "outer/inner". */
 struct core_scope {
@@ -41,7 +53,9 @@ struct core_scope {
 /* Of one interpreter's module. */
 struct core_state {
 	PyTypeObject *metric_type, *span_type, *scope_type, *step_type;
-	PyObject *spans;         /* dict: name -> core_span */
+	PyObject *spans;                       /* dict: name -> core_span; none is ever taken out */
+	struct core_span *recent[CORE_RECENT]; /* borrowed from it; NULL or any (atomic) */
+	struct core_step *step;  /* one for reuse while nobody else holds it, or NULL */
 	struct core_scope *root; /* of log() */
 };
 
@@ -95,7 +109,22 @@ int core_args(const char *function, PyObject *const *args, Py_ssize_t nargs, PyO
 /* Types and functions of the other files; a table ended by a NULL name each. */
 extern PyType_Spec core_metric_spec, core_span_spec, core_scope_spec, core_step_spec;
 extern PyMethodDef core_metric_methods[], core_log_methods[], core_span_methods[],
-	core_process_methods[];
+	core_wrap_methods[], core_process_methods[];
+
+/* method.c: have the types (ended by NULL) hand out the methods that their objects
+ * keep, and keep those of a new object. 0, or -1 with a Python error set. */
+int core_hand_out_methods(PyObject *module, PyTypeObject *const *types);
+int core_keep_methods(struct core_entered *self);
+
+/* span.c: begin and end the span in this thread, as `with` does. */
+int core_is_span(PyObject *x); /* x may be NULL */
+void core_span_enter(const struct core_span *span);
+void core_span_exit(const struct core_span *span);
+/* After it, with the error that is set: it ended the span. */
+void core_span_raised(const struct core_span *span);
+
+/* span.c: a step that nobody else holds, or NULL, is let go. */
+void core_step_forget(struct core_step **spare);
 
 /* metric.c: a metric object of a handle. New reference or NULL with an error. */
 PyObject *core_metric_new(struct core_state *s, int kind, PyObject *name, struct lapse_metric m);

@@ -26,6 +26,49 @@ static PyObject *calls_empty(PyObject *module, PyObject *x)
 	Py_RETURN_NONE;
 }
 
+/* ---- context managers that do nothing --------------------------------------- */
+
+static PyObject *calls_enter(PyObject *self, PyObject *noargs)
+{
+	(void)noargs;
+	Py_INCREF(self);
+	return self;
+}
+
+static PyObject *calls_exit(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+	(void)self;
+	(void)args;
+	(void)nargs;
+	Py_RETURN_FALSE;
+}
+
+#define CALLS_ENTER                                                                                \
+	{                                                                                          \
+		"__enter__", calls_enter, METH_NOARGS, NULL                                        \
+	}
+#define CALLS_EXIT                                                                                 \
+	{                                                                                          \
+		"__exit__", (PyCFunction)(void (*)(void))calls_exit, METH_FASTCALL, NULL           \
+	}
+
+/* As they are written: methods, which `with` binds. */
+static PyMethodDef calls_manager_methods[] = {CALLS_ENTER, CALLS_EXIT, {NULL, NULL, 0, NULL}};
+
+static PyType_Slot calls_manager_slots[] = {
+	{Py_tp_methods, calls_manager_methods},
+	{0, NULL},
+};
+
+static PyType_Spec calls_manager_spec = {
+	.name = "bench_calls.Manager",
+	.basicsize = sizeof(PyObject),
+	.flags = Py_TPFLAGS_DEFAULT,
+	.slots = calls_manager_slots,
+};
+
+/* ---- calls of the library ----------------------------------------------------- */
+
 static PyObject *calls_open(PyObject *module, PyObject *noargs)
 {
 	int err = lapse_open(NULL);
@@ -67,6 +110,8 @@ static PyObject *calls_span(PyObject *module, PyObject *n)
 
 static PyMethodDef calls_methods[] = {
 	{"empty", calls_empty, METH_O, NULL},
+	CALLS_ENTER,
+	CALLS_EXIT,
 	{"open", calls_open, METH_NOARGS, NULL},
 	{"set_loop", calls_set, METH_O, NULL},
 	{"span_loop", calls_span, METH_O, NULL},
@@ -83,5 +128,12 @@ PyMODINIT_FUNC PyInit_bench_calls(void);
 
 PyMODINIT_FUNC PyInit_bench_calls(void)
 {
-	return PyModule_Create(&calls_module);
+	PyObject *module = PyModule_Create(&calls_module);
+	PyObject *manager = module ? PyType_FromSpec(&calls_manager_spec) : NULL;
+
+	if (!manager || PyModule_AddObject(module, "Manager", manager) < 0) {
+		Py_XDECREF(manager);
+		Py_CLEAR(module);
+	}
+	return module;
 }

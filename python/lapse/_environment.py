@@ -352,6 +352,8 @@ def record(capture: bool | Collection[str]) -> None:
             _attr("env/python", _python())
             _attr("env/platform", _platform())
             _attr("env/argv", _argv())
+            if not os.environ.get("LAPSE_RUN"):  # nobody else knows how the run began
+                _attr("run.command", _argv())
             _attr("env/cwd", _cwd())
             _attr("env/driver", _driver())
             for key, text in _variables():

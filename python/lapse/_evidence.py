@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import faulthandler
+import functools
 import json
 import os
 import sys
@@ -186,6 +187,9 @@ def _tell(
         "where": _fit(_where(tb), 512),
         **more,
     }
+    spans = _core.spans_left(value) if value is not None else []
+    if spans:
+        attrs["spans"] = _fit(" > ".join(spans), 512)
     left = ATTRS_MAX - _bytes(json.dumps({**attrs, "traceback": ""}, ensure_ascii=False))
     attrs["traceback"] = _fit(_redact.message(_traceback(kind, value, tb)), left)
     _event(
@@ -266,6 +270,37 @@ def _make_unraisable_hook(previous: Any, on: list[bool]) -> Any:
     return unraisablehook
 
 
+# ---- multiprocessing ----------------------------------------------------------------------------
+
+
+def _is_child() -> bool:
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and process.parent_process() is not None
+
+
+def _tell_child() -> None:
+    value = sys.exc_info()[1]
+    # A worker that Ctrl-C stops is no news, and gets no ring for it.
+    if value is None or (isinstance(value, KeyboardInterrupt) and not _has_ring()):
+        return
+    name = sys.modules["multiprocessing.process"].current_process().name
+    at = _fit(f"end of {name}", 256)
+    _tell_safely(type(value), value, value.__traceback__, _thread_name(), at=at)
+
+
+def _make_print_exc(previous: Any, on: list[bool]) -> Any:
+    """Multiprocessing prints the exception that ends a child by this function, and no
+    hook sees it."""
+
+    @functools.wraps(previous)
+    def print_exc(*args: Any, **kwargs: Any) -> None:
+        if on[0] and sys._getframe(1).f_globals.get("__name__") == "multiprocessing.process":
+            _tell_child()
+        previous(*args, **kwargs)
+
+    return print_exc
+
+
 # ---- warnings --------------------------------------------------------------------------------
 
 
@@ -311,13 +346,13 @@ def _make_warning_hook(previous: Any, on: list[bool]) -> Any:
     return showwarning
 
 
-# ---- os._exit() --------------------------------------------------------------------------------
+# ---- os._exit(), sys.exit() ----------------------------------------------------------------------
 
 
 def _tell_exit(status: int) -> None:
     """A worker that ends well is no event, and gets no ring for it."""
     ours = os.getpid() == _state.pid
-    if ours or status != 0:
+    if status != 0 or (ours and not _is_child()):
         caller = sys._getframe(2)
         where = f"{caller.f_code.co_filename}:{caller.f_lineno} {_code_name(caller.f_code)}"
         _event(
@@ -342,6 +377,30 @@ def _make_exit(previous: Any, on: list[bool]) -> Any:
 
     _exit.__doc__ = previous.__doc__
     return _exit
+
+
+def _tell_text(text: str) -> None:
+    """What is printed instead of a status; the status is 1."""
+    if getattr(_busy, "on", False):
+        return
+    caller = sys._getframe(2)
+    where = f"{caller.f_code.co_filename}:{caller.f_lineno} {_code_name(caller.f_code)}"
+    text = _redact.message(_shorten(text))
+    attrs = {"message": _fit(text, 1024), "thread": _thread_name(), "where": _fit(where, 512)}
+    _event(WARNING, "exit", f"sys.exit: {text}", attrs)
+
+
+def _make_sys_exit(previous: Any, on: list[bool]) -> Any:
+    def exit(status: Any = None, /) -> None:
+        if on[0] and status is not None and not isinstance(status, int):
+            try:
+                _tell_text(str(status))
+            except Exception:
+                pass
+        previous(status)
+
+    exit.__doc__ = previous.__doc__
+    return exit
 
 
 # ---- faulthandler --------------------------------------------------------------------------------
@@ -431,8 +490,10 @@ _CHAINS: tuple[tuple[str, Any, str, Callable[[Any, list[bool]], Any]], ...] = (
     ("exceptions", sys, "excepthook", _make_excepthook),
     ("exceptions", threading, "excepthook", _make_thread_hook),
     ("exceptions", sys, "unraisablehook", _make_unraisable_hook),
+    ("exceptions", traceback, "print_exc", _make_print_exc),
     ("warnings", warnings, "showwarning", _make_warning_hook),
     ("exit", os, "_exit", _make_exit),
+    ("exit", sys, "exit", _make_sys_exit),
 )
 
 

@@ -146,10 +146,18 @@ def _open(values: Mapping[str, Any], ranks: Mapping[str, int | None]) -> str:
     return why or ""
 
 
-def _say(values: Mapping[str, Any]) -> None:
-    """What the run is called; as attributes it reaches a run of `lapse run` too."""
+def _launched() -> bool:
+    """Is this inside `lapse run`, which has taken the environment and the file?"""
+    run, folder = os.environ.get("LAPSE_RUN"), os.environ.get("LAPSE_RENDEZVOUS")
+    return bool(run and folder) and os.path.exists(f"{folder}/runs/{run}.run")
+
+
+def _say(values: Mapping[str, Any], sources: Mapping[str, str]) -> None:
+    """What the run is called; as attributes it reaches a run of `lapse run` too. That
+    knows what is not from this program, and its own arguments go before it."""
+    known = ("environment", "file") if _launched() else ()
     for name in ("name", "project", "tags", "notes"):
-        if values[name]:
+        if values[name] and sources[name] not in known:
             _core.attr("run." + name, values[name])
 
 
@@ -193,7 +201,7 @@ def init(
     rank: int | None = None,
     local_rank: int | None = None,
     world_size: int | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     capture: bool | Iterable[str] | None = None,
 ) -> Run:
     """Open the process's ring and return the run.
@@ -210,23 +218,29 @@ def init(
     "exceptions", "warnings", "faulthandler", "exit".
 
     settings may hold project, name, dir, tags, notes, role, capture, ring_kib (size
-    of the ring), lanes (threads that record at the same time), start_agent. An
+    of the ring), lanes (threads that record at the same time), start_agent; or it is
+    the path of a YAML file (docs/config.md), which LAPSE_CONFIG can name too. An
     argument goes before the environment variable (LAPSE_PROJECT, LAPSE_RING_KIB,
-    and so on), that before the setting."""
+    and so on), that before the dict, that before the file."""
     global _current
     arguments = {
         "project": project, "name": name, "dir": dir, "tags": tags, "notes": notes,
         "capture": capture,
     }  # fmt: skip
-    values = _settings.merge(arguments, settings)
     ranks = {"rank": rank, "local_rank": local_rank, "world_size": world_size}
+    mapping = _settings.as_mapping(settings)
     with _lock:
-        if _current is None or _current._finished or not _current.recording:
+        begins = _current is None or _current._finished or not _current.recording
+        file = _settings.read_file(settings, begins)
+        values, sources = _settings.merge(arguments, mapping, file)
+        if _current is None or begins:
             _current = _begin(values, ranks)
         elif rank is not None:
             _core.rank(rank, local_rank, world_size)
         if _current.recording:
-            _say(values)
+            _say(values, sources)
+        if file and file.config:
+            _take_config(_current, file.config)
         if config is not None:
             _take_config(_current, config)
         return _current

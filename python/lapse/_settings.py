@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What init() can be told, where each setting comes from, and in which order:
-arguments, then LAPSE_* environment variables, then the dict `settings`, then
-defaults."""
+arguments, then LAPSE_* environment variables, then the dict `settings`, then the
+configuration file, then defaults."""
 from __future__ import annotations
 
 import os
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Callable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from ._file import File
 
 CAPTURES = frozenset(("environment", "git", "exceptions", "warnings", "faulthandler", "exit"))
 
@@ -58,7 +60,8 @@ def _capture(value: Any) -> frozenset[str]:
     return names
 
 
-# name: (environment variable, how its value is read, default)
+# name: (environment variable, how its value is read, default). The program's table
+# (docs/config.md) has the same names, variables and defaults; a test compares.
 SETTINGS: dict[str, tuple[str, Callable[[Any], Any], Any]] = {
     "project": ("LAPSE_PROJECT", text, None),
     "name": ("LAPSE_NAME", text, None),
@@ -100,19 +103,65 @@ def _check_names(settings: Mapping[str, Any]) -> None:
             raise ValueError(f"lapse.init(): settings: no {name!r}; {hint}")
 
 
-def merge(arguments: Mapping[str, Any], settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The values that hold. An argument or setting that is None was not given.
+def read_file(settings: Any, may_read: bool) -> File | None:
+    """The file that `settings` names, else (if may_read) that of LAPSE_CONFIG.
+    ValueError for a bad one by argument; a bad variable is left out."""
+    named = settings if isinstance(settings, (str, os.PathLike)) else None
+    path = named or (os.environ.get("LAPSE_CONFIG") if may_read else None)
+    if not path:
+        return None
+    from . import _file
+
+    where = "settings" if named else "LAPSE_CONFIG"
+    try:
+        return _file.read(path)
+    except ValueError as error:
+        if named:
+            raise ValueError(f"lapse.init(): {where}: {error}") from None
+        why = str(error)
+    except _file.UnreadableError as error:
+        why = f"{os.fsdecode(path)}: {error}"
+    warnings.warn(
+        f"lapse.init(): {where}: {why}; it is left out", RuntimeWarning, stacklevel=3
+    )
+    return None
+
+
+def as_mapping(settings: Any) -> Mapping[str, Any]:
+    """The dict of `settings`, which may also be a path or None."""
+    if settings is None or isinstance(settings, (str, os.PathLike)):
+        return {}
+    if not hasattr(settings, "items"):
+        raise TypeError(
+            "lapse.init(): settings must be a dict or the path of a YAML file, "
+            f"not {type(settings).__name__}"
+        )
+    mapping: Mapping[str, Any] = settings
+    return mapping
+
+
+def merge(
+    arguments: Mapping[str, Any],
+    settings: Mapping[str, Any] | None,
+    file: File | None = None,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The values that hold, and where each is from: "argument", "environment",
+    "settings", "file" or "default". An argument or setting that is None was not given.
     ValueError or TypeError for a bad argument or an unknown setting."""
     given = settings or {}
     _check_names(given)
-    merged = {}
+    merged, sources = {}, {}
     for name, (variable, _, default) in SETTINGS.items():
-        value, environment = None, os.environ.get(variable)
+        environment = os.environ.get(variable)
+        value, source = None, "environment"
         if arguments.get(name) is not None:
-            value = _read(name, arguments[name], name)
+            value, source = _read(name, arguments[name], name), "argument"
         elif environment:
             value = _from_environment(name, environment)
         if value is None and given.get(name) is not None:
-            value = _read(name, given[name], f"settings[{name!r}]")
+            value, source = _read(name, given[name], f"settings[{name!r}]"), "settings"
+        if value is None and file and file.values.get(name) is not None:
+            value, source = _read(name, file.values[name], file.path), "file"
         merged[name] = default if value is None else value
-    return merged
+        sources[name] = "default" if value is None else source
+    return merged, sources

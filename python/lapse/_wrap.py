@@ -7,6 +7,8 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any, Callable
 
+from . import _core
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
 
@@ -36,7 +38,7 @@ def _function(span: Span, function: Callable[..., Any]) -> Callable[..., Any]:
         with span:
             return function(*args, **kwargs)
 
-    return wrapper
+    return _core.quicken(wrapper)
 
 
 def _coroutine(span: Span, function: Callable[..., Any]) -> Callable[..., Any]:

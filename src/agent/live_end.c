@@ -13,6 +13,7 @@
 #include "wire/rendezvous.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,7 @@ static void end_guess_outcome(struct live *l)
 	}
 	o->kind = RUN_LOST;
 	o->code = -1;
+	o->user_s = o->system_s = NAN; /* nobody reaped it */
 	if ((ctl || closed) && !l->has_file) {
 		o->kind = RUN_EXITED;
 		o->code = ctl ? ctl->exit_status & 0xff : -1;

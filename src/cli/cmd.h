@@ -28,6 +28,12 @@ int cmd_run(int argc, char **argv);
 const struct opt *cmd_agent_options(void);
 int cmd_agent(int argc, char **argv);
 
+const struct opt *cmd_config_options(void);
+int cmd_config(int argc, char **argv);
+
+const struct opt *cmd_simulate_options(void);
+int cmd_simulate(int argc, char **argv);
+
 const struct opt *cmd_recover_options(void);
 int cmd_recover(int argc, char **argv);
 

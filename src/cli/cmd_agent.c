@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "cli/opt.h"
+#include "cli/settings.h"
 #include "cli/wiring.h"
 #include "wire/rendezvous.h"
 
@@ -20,8 +21,8 @@
 
 #define AGENT_LOG_MAX (4 << 20) /* bytes of agent.log before it begins anew */
 
-static const char *arg_rendezvous;
-static int64_t arg_idle_exit;
+static const char *arg_rendezvous, *arg_config;
+static int64_t arg_idle_exit = -1;
 static bool arg_foreground, arg_verbose;
 
 static const struct opt agent_rows[] = {
@@ -35,6 +36,12 @@ static const struct opt agent_rows[] = {
 	 .value = "TIME",
 	 .help = "leave after this long without a run (default 0: stay)",
 	 .to = &arg_idle_exit},
+	{.name = "config",
+	 .letter = 'c',
+	 .type = OPT_STR,
+	 .value = "FILE",
+	 .help = "take settings from this YAML file (default $LAPSE_CONFIG)",
+	 .to = &arg_config},
 	{.name = "foreground",
 	 .letter = 'f',
 	 .type = OPT_FLAG,
@@ -76,12 +83,27 @@ static void agent_open_log(void)
 	log_open(fd >= 0 ? fd : STDERR_FILENO, level);
 }
 
+/* What no argument says, the configuration does; then the log can be opened. */
+static void agent_configure(struct settings *s)
+{
+	size_t i;
+
+	if (arg_idle_exit < 0)
+		arg_idle_exit = config_number(s->config, "agent.idle_exit", 0);
+	if (!arg_verbose)
+		arg_verbose = config_flag(s->config, "agent.verbose");
+	agent_open_log();
+	for (i = 0; settings_note(s, i); i++)
+		log_warn("%s", settings_note(s, i));
+	settings_done(s);
+}
+
 int cmd_agent(int argc, char **argv)
 {
 	struct agent_options o = {.rendezvous = arg_rendezvous,
-				  .idle_exit_ns = arg_idle_exit,
 				  .store = &wiring_store,
 				  .exporter = "/proc/self/exe"};
+	struct settings settings;
 	struct err e = {0};
 	int err;
 
@@ -89,7 +111,12 @@ int cmd_agent(int argc, char **argv)
 		fprintf(stderr, "lapse agent: unexpected argument '%s'\n", argv[0]);
 		return 2;
 	}
-	agent_open_log();
+	if (settings_load(&settings, "agent", arg_config) != 0) {
+		settings_done(&settings);
+		return 2;
+	}
+	agent_configure(&settings);
+	o.idle_exit_ns = arg_idle_exit;
 	err = agent_run(&o, &e);
 	/* Eight launchers may start eight agents: seven find the first one. */
 	if (err == -EAGAIN && !arg_foreground)

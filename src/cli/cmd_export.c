@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "cli/export.h"
 #include "cli/export_live.h"
 #include "cli/outfile.h"
@@ -282,9 +283,9 @@ static int export_parse_steps(struct store_range *r, const char *text)
 	r->step_min = INT64_MIN + 1;
 	r->step_max = INT64_MAX;
 	if (first[0] != '\0')
-		err = opt_int(first, &r->step_min);
+		err = number_int(first, &r->step_min);
 	if (!err && second[0] != '\0')
-		err = opt_int(second, &r->step_max);
+		err = number_int(second, &r->step_max);
 	if (!err && (text[0] == '\0' || r->step_min > r->step_max))
 		err = -EINVAL;
 	free(first);

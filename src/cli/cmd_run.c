@@ -20,6 +20,7 @@
 #include "cli/launch.h"
 #include "cli/launch_export.h"
 #include "cli/launch_redact.h"
+#include "cli/settings.h"
 #include "cli/summary.h"
 #include "wire/clock.h"
 #include "wire/rendezvous.h"
@@ -32,10 +33,11 @@
 #define RUN_FINISH_STEP_MS 20
 
 static struct run_options {
-	const char *dir, *name, *project, *tags, *notes;
+	const char *dir, *name, *project, *tags, *notes, *config;
 	bool quiet, tee_stderr, no_agent;
-	int64_t stall_after_ns;
-} run_opt = {.stall_after_ns = -1};
+	int64_t stall_after_ns, idle_exit_ns;
+} run_opt = {.stall_after_ns = -1, .idle_exit_ns = -1};
+static struct settings run_settings; /* the strings of run_opt may be in here */
 
 /* clang-format off */
 static const struct opt run_rows[] = {
@@ -60,6 +62,8 @@ static const struct opt run_rows[] = {
 	 .help = "keep tensorboard[=DIR] or prometheus=FILE up to date; may be repeated"},
 	{.name = "no-agent", .type = OPT_FLAG, .to = &run_opt.no_agent,
 	 .help = "start no agent: records wait in shared memory (lapse recover)"},
+	{.name = "config", .letter = 'c', .type = OPT_STR, .value = "FILE", .to = &run_opt.config,
+	 .help = "take settings from this YAML file (default $LAPSE_CONFIG)"},
 	{.name = NULL},
 };
 /* clang-format on */
@@ -67,6 +71,37 @@ static const struct opt run_rows[] = {
 const struct opt *cmd_run_options(void)
 {
 	return run_rows;
+}
+
+/* ---- settings ----------------------------------------------------------- */
+
+static void run_set_text(const char **option, const char *path)
+{
+	if (!*option && config_from(run_settings.config, path, NULL) != CONFIG_FROM_DEFAULT)
+		*option = config_text(run_settings.config, path);
+}
+
+/* What no argument says, the environment and the configuration file do. */
+static int run_configure(void)
+{
+	const struct config *c;
+	int status = settings_load(&run_settings, "run", run_opt.config);
+
+	if (status)
+		return status;
+	c = run_settings.config;
+	run_set_text(&run_opt.dir, "run.dir");
+	run_set_text(&run_opt.name, "run.name");
+	run_set_text(&run_opt.project, "run.project");
+	run_set_text(&run_opt.tags, "run.tags");
+	run_set_text(&run_opt.notes, "run.notes");
+	run_opt.quiet = run_opt.quiet || config_flag(c, "run.quiet");
+	run_opt.tee_stderr = run_opt.tee_stderr || config_flag(c, "run.tee_stderr");
+	run_opt.no_agent = run_opt.no_agent || !config_flag(c, "run.agent");
+	if (run_opt.stall_after_ns < 0)
+		run_opt.stall_after_ns = config_number(c, "run.stall_after", -1);
+	run_opt.idle_exit_ns = config_number(c, "agent.idle_exit", -1);
+	return 0;
 }
 
 /* ---- messages ----------------------------------------------------------- */
@@ -99,8 +134,11 @@ static const char *run_short_path(const char *path, const char *cwd)
 
 static void run_say_start(struct launch *l, const struct run_start *r, const struct err *e)
 {
+	size_t i;
 	int err;
 
+	for (i = 0; settings_note(&run_settings, i); i++)
+		run_say(l, "%s", settings_note(&run_settings, i));
 	if (!l->recorded) {
 		run_say(l, "not recording: %s", e->text);
 		return;
@@ -227,6 +265,9 @@ static void run_begin(struct launch *l, struct run_start *r, struct err *e)
 	launch_oom_init(&l->oom, l->child.pid);
 	launch_agent_init(&l->agent, l->files.rendezvous, l->files.rendezvous_dir);
 	l->agent.off = run_opt.no_agent;
+	l->agent.config = run_settings.path;
+	if (run_opt.idle_exit_ns >= 0)
+		l->agent.idle_exit_ns = run_opt.idle_exit_ns;
 	if (l->recorded)
 		launch_agent_tick(&l->agent);
 	run_say_start(l, r, e);
@@ -301,7 +342,11 @@ int cmd_run(int argc, char **argv)
 		fputs("lapse run: which command? Try: lapse run -- python3 train.py\n", stderr);
 		return RUN_STATUS_USAGE;
 	}
+	err = run_configure();
+	if (err)
+		return err;
 	launch_child_init(&l.child);
+	l.child.config = run_settings.path;
 	launch_child_plug_streams();
 	l.terminal = isatty(STDERR_FILENO) && !run_opt.quiet;
 	run_prepare(&l, &start, argv, &e);

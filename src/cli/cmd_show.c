@@ -272,14 +272,11 @@ static void show_events(const struct show *s)
 }
 
 /* Line by line: the program's text is foreign, its line ends are not. */
-static void show_stderr(const struct show *s)
+static void show_lines(const char *p)
 {
-	const char *p = s->v.run.stderr_tail, *end;
+	const char *end;
 	char *line, *clean;
 
-	if (!p || p[0] == '\0')
-		return;
-	show_head("End of its stderr", s);
 	for (; *p; p = *end ? end + 1 : end) {
 		end = strchrnul(p, '\n');
 		line = xstrndup(p, (size_t)(end - p));
@@ -288,6 +285,34 @@ static void show_stderr(const struct show *s)
 		free(clean);
 		free(line);
 	}
+}
+
+static void show_trace(const struct show *s)
+{
+	char process[256], head[300];
+	const struct event_row *row;
+	struct buf text;
+
+	buf_init(&text, 1u << 20);
+	row = events_trace(&s->last, &text);
+	if (row) {
+		view_process_text(process, sizeof(process), &s->v, row->host, row->process);
+		snprintf(head, sizeof(head), "Traceback of the last event %s (%s)", row->kind,
+			 process);
+		show_head(head, s);
+		show_lines(buf_str(&text));
+	}
+	buf_done(&text);
+}
+
+static void show_stderr(const struct show *s)
+{
+	const char *p = s->v.run.stderr_tail;
+
+	if (!p || p[0] == '\0')
+		return;
+	show_head("End of its stderr", s);
+	show_lines(p);
 }
 
 static void show_json_process(struct json *j, const struct store_process *p)
@@ -436,6 +461,7 @@ int cmd_show(int argc, char **argv)
 		show_attrs(&s);
 		show_crashes(&s);
 		show_events(&s);
+		show_trace(&s);
 		show_stderr(&s);
 	}
 	events_done(&s.last);

@@ -21,6 +21,7 @@ const struct command commands[] = {
 			 "the same.",
 		.examples = "  lapse run -- python3 train.py --epochs 3\n"
 			    "  lapse run --name baseline -- ./train\n"
+			    "  lapse run --config lapse.yaml -- python3 train.py\n"
 			    "  srun lapse run -- python3 train.py",
 		.options = cmd_run_options,
 		.run = cmd_run,
@@ -97,6 +98,33 @@ const struct command commands[] = {
 		.examples = "  lapse agent --foreground --verbose",
 		.options = cmd_agent_options,
 		.run = cmd_agent,
+	},
+	{
+		.name = "config",
+		.args = "[OPTIONS] [FILE]",
+		.summary = "check a configuration file, show the settings that hold",
+		.about = "FILE is YAML (docs/config.md); without it $LAPSE_CONFIG is read. Each "
+			 "setting is\nshown with where it comes from: the file and line, the "
+			 "environment, or the default.",
+		.examples = "  lapse config lapse.yaml\n"
+			    "  lapse config --json | jq -r '.keys[].path'",
+		.options = cmd_config_options,
+		.run = cmd_config,
+	},
+	{
+		.name = "simulate",
+		.args = "[OPTIONS]",
+		.summary = "make up a run, with faults where you want them",
+		.about = "The same options give the same values, bit for bit, on every machine: "
+			 "for trying\nalerts, dashboards and analysis. FAULT is "
+			 "NAME[@WHEN[+LENGTH]][:STRENGTH], where\nWHEN and LENGTH are steps (300) "
+			 "or a share (40%); --list-faults lists them.",
+		.examples = "  lapse simulate\n"
+			    "  lapse simulate --ranks 8 --hosts 2 --gpus 4 --fault slow-rank@40%\n"
+			    "  lapse simulate --steps 8000000 --rate 1000\n"
+			    "  lapse simulate --live --speed 10 --fault nan@300 --fault hot-gpu",
+		.options = cmd_simulate_options,
+		.run = cmd_simulate,
 	},
 	{
 		.name = "version",

@@ -4,6 +4,7 @@
  */
 #include "cli/crashes.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,24 @@ struct table *crashes_table(void)
 	return table_new(columns, ARRAY_LEN(columns));
 }
 
-static void crashes_spans(struct table *t, const char *lane, int64_t end_ns)
+/* When the process died, at the latest: the agent notices within a second. Of the
+ * command itself it is known. */
+static int64_t crashes_end(const struct view *v, const struct event_row *row, bool *exact)
+{
+	const struct store_process *dead = view_process(v, row->host, row->process);
+	size_t i;
+
+	*exact = false;
+	for (i = 0; i < v->n_processes && v->run.outcome != RUN_LOST; i++) {
+		const struct store_process *p = &v->processes[i];
+
+		if (p->host == row->host && p->pid == dead->pid && strcmp(p->role, "command") == 0)
+			*exact = v->run.end_ns > 0 && v->run.end_ns <= row->time_ns;
+	}
+	return *exact ? v->run.end_ns : row->time_ns;
+}
+
+static void crashes_spans(struct table *t, const char *lane, int64_t end_ns, bool exact)
 {
 	const char *span = jsonwalk_first(jsonwalk_get(lane, "open_spans"));
 	char name[CRASHES_TEXT], age[FMT_MAX];
@@ -40,9 +58,11 @@ static void crashes_spans(struct table *t, const char *lane, int64_t end_ns)
 		start = jsonwalk_int(jsonwalk_get(span, "start_ns"), 0);
 	}
 	table_cell(t, TERM_PLAIN, path.len ? buf_str(&path) : "-");
-	table_cell(t, TERM_PLAIN,
-		   start > 0 && end_ns >= start ? fmt_seconds(age, (double)(end_ns - start) / 1e9)
-						: "");
+	if (start > 0 && end_ns >= start)
+		table_cellf(t, TERM_PLAIN, "%s%s",
+			    exact ? "" : "<= ", fmt_seconds(age, (double)(end_ns - start) / 1e9));
+	else
+		table_cell(t, TERM_PLAIN, "");
 	buf_done(&path);
 }
 
@@ -70,6 +90,8 @@ void crashes_add(struct table *t, const struct view *v, const struct event_row *
 {
 	char process[CRASHES_TEXT], thread[CRASHES_TEXT];
 	const char *lane;
+	bool exact;
+	int64_t end_ns = crashes_end(v, row, &exact);
 	struct buf b;
 
 	buf_init(&b, strlen(row->attrs));
@@ -84,7 +106,7 @@ void crashes_add(struct table *t, const struct view *v, const struct event_row *
 			   view_process_text(process, sizeof(process), v, row->host, row->process));
 		table_cellf(t, TERM_PLAIN, "%s%s%lld", thread, thread[0] ? " " : "",
 			    (long long)jsonwalk_int(jsonwalk_get(lane, "tid"), 0));
-		crashes_spans(t, lane, row->time_ns);
+		crashes_spans(t, lane, end_ns, exact);
 		crashes_record(t, lane);
 	}
 	buf_done(&b);

@@ -9,8 +9,12 @@
 
 #include "base/mem.h"
 #include "cli/attrs.h"
+#include "cli/crashes.h"
+#include "cli/jsonwalk.h"
 
 #define EVENTS_ATTRS_MAX 200 /* longer attributes are not shown in tables */
+#define EVENTS_ATTRS_READ_MAX (1u << 20)
+#define EVENTS_TRACE_MAX (64u << 10)
 
 const char *events_severity(int severity)
 {
@@ -88,6 +92,61 @@ static bool events_need_days(const struct events *ev, const struct view *v, size
 	return false;
 }
 
+const struct event_row *events_cause(const struct events *ev)
+{
+	const struct event_row *best = events_row(ev, events_count(ev) - 1), *row;
+	bool best_is_crash = strcmp(best->kind, CRASHES_KIND) == 0, is_crash;
+	size_t i = events_count(ev) - 1;
+
+	while (i-- > 0) {
+		row = events_row(ev, i);
+		is_crash = strcmp(row->kind, CRASHES_KIND) == 0;
+		if (row->severity < best->severity ||
+		    (row->severity == best->severity && !(best_is_crash && !is_crash)))
+			continue;
+		best = row;
+		best_is_crash = is_crash;
+	}
+	return best;
+}
+
+/* Of a text of several lines the first: the rest is for events_trace(). */
+static void events_text(struct table *t, const struct event_row *row)
+{
+	int first = (int)(strchrnul(row->text, '\n') - row->text);
+	const char *attrs = strlen(row->attrs) > EVENTS_ATTRS_MAX ? "{..}" : row->attrs;
+
+	table_cellf(t, TERM_PLAIN, "%.*s%s%s%s", first, row->text, row->text[first] ? " .." : "",
+		    row->text[0] && row->attrs[0] ? "  " : "", attrs);
+}
+
+const struct event_row *events_trace(const struct events *ev, struct buf *out)
+{
+	struct buf compact;
+	size_t i = events_count(ev);
+	const struct event_row *row = NULL;
+	const char *at;
+	char *text = xcalloc(EVENTS_TRACE_MAX, 1);
+
+	buf_init(&compact, EVENTS_ATTRS_READ_MAX);
+	while (i-- > 0 && out->len == 0) {
+		row = events_row(ev, i);
+		buf_reset(&compact);
+		if (row->severity < 3)
+			continue;
+		at = attrs_compact(row->attrs, &compact) == 0
+			     ? jsonwalk_get(buf_str(&compact), "traceback")
+			     : NULL;
+		if (at)
+			buf_puts(out, jsonwalk_text(at, text, EVENTS_TRACE_MAX));
+		else if (strchr(row->text, '\n'))
+			buf_puts(out, row->text);
+	}
+	buf_done(&compact);
+	free(text);
+	return out->len ? row : NULL;
+}
+
 void events_print(const struct events *ev, const struct view *v, const struct term *term, FILE *to,
 		  int indent)
 {
@@ -110,9 +169,7 @@ void events_print(const struct events *ev, const struct view *v, const struct te
 			   view_process_text(process, sizeof(process), v, row->host, row->process));
 		table_cell(t, TERM_PLAIN, view_step(text, row->step));
 		table_cell(t, styles[row->severity], row->kind);
-		table_cellf(t, TERM_PLAIN, "%s%s%s", row->text,
-			    row->text[0] && row->attrs[0] ? "  " : "",
-			    strlen(row->attrs) > EVENTS_ATTRS_MAX ? "{..}" : row->attrs);
+		events_text(t, row);
 	}
 	table_print(t, term, to, indent);
 	table_free(t);

@@ -42,6 +42,14 @@ const struct event_row *events_row(const struct events *ev, size_t i);
 void events_print(const struct events *ev, const struct view *v, const struct term *term, FILE *to,
 		  int indent);
 
+/* The newest kept row of the highest severity there is, one that says why rather
+ * than what was going on (kind "crash") if there is one. At least one is kept. */
+const struct event_row *events_cause(const struct events *ev);
+
+/* Append to out the traceback of the newest kept error that has one: its attribute
+ * "traceback", or its text if that has several lines. Returns its row, NULL: none. */
+const struct event_row *events_trace(const struct events *ev, struct buf *out);
+
 /* An array of the kept rows. */
 void events_json(struct json *j, const char *key, const struct events *ev, const struct view *v);
 

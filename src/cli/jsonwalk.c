@@ -6,6 +6,7 @@
 #include "cli/jsonwalk.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,24 +68,36 @@ const char *jsonwalk_next(const char *item)
 	return *item == ',' ? item + 1 : NULL;
 }
 
-static char jsonwalk_escape(const char **p)
+static char jsonwalk_escape(const char **p, bool lines)
 {
 	char c = *++*p;
 
 	if (c == 'u')
 		*p += 4;
+	if (lines && (c == 'n' || c == 't'))
+		return c == 'n' ? '\n' : '\t';
 	return c == '"' || c == '\\' || c == '/' ? c : '?';
 }
 
-char *jsonwalk_string(const char *p, char *out, size_t cap)
+static char *jsonwalk_copy(const char *p, char *out, size_t cap, bool lines)
 {
 	size_t n = 0;
 
 	if (p && *p == '"')
 		for (p++; *p != '"' && n + 1 < cap; p++)
-			out[n++] = *p == '\\' ? jsonwalk_escape(&p) : *p;
+			out[n++] = *p == '\\' ? jsonwalk_escape(&p, lines) : *p;
 	out[n] = '\0';
 	return out;
+}
+
+char *jsonwalk_string(const char *p, char *out, size_t cap)
+{
+	return jsonwalk_copy(p, out, cap, false);
+}
+
+char *jsonwalk_text(const char *p, char *out, size_t cap)
+{
+	return jsonwalk_copy(p, out, cap, true);
 }
 
 int64_t jsonwalk_int(const char *p, int64_t missing)

@@ -21,6 +21,9 @@ const char *jsonwalk_next(const char *item);
  * control characters and \u escapes become '?'. Returns out. */
 char *jsonwalk_string(const char *p, char *out, size_t cap);
 
+/* The same, but ends of lines and tabs stay. */
+char *jsonwalk_text(const char *p, char *out, size_t cap);
+
 /* The whole number at p, or missing if it is none. */
 int64_t jsonwalk_int(const char *p, int64_t missing);
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -18,12 +19,16 @@
 #include "wire/clock.h"
 #include "wire/rendezvous.h"
 
-#define AGENT_IDLE_EXIT "60" /* seconds; docs/launcher.md */
+#define AGENT_SECOND_NS 1000000000LL
+#define AGENT_IDLE_EXIT_NS (60 * AGENT_SECOND_NS)
 #define AGENT_BACKOFF_NS 1000000000LL
 
 void launch_agent_init(struct launch_agent *a, int dirfd, const char *dir)
 {
-	*a = (struct launch_agent){.dirfd = dirfd, .dir = dir, .program = getenv("LAPSE_AGENT")};
+	*a = (struct launch_agent){.dirfd = dirfd,
+				   .dir = dir,
+				   .program = getenv("LAPSE_AGENT"),
+				   .idle_exit_ns = AGENT_IDLE_EXIT_NS};
 	if (a->program && !a->program[0])
 		a->program = NULL;
 }
@@ -53,6 +58,7 @@ static _Noreturn void agent_exec(const struct launch_agent *a)
 {
 	const char *program = a->program ? a->program : "/proc/self/exe";
 	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	char idle_exit[32];
 	sigset_t none;
 	int sig, null;
 
@@ -68,7 +74,14 @@ static _Noreturn void agent_exec(const struct launch_agent *a)
 	umask(077);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	execlp(program, "lapse", "agent", "--rendezvous", a->dir, "--idle-exit", AGENT_IDLE_EXIT,
+	if (a->idle_exit_ns % AGENT_SECOND_NS == 0)
+		snprintf(idle_exit, sizeof(idle_exit), "%lld",
+			 (long long)(a->idle_exit_ns / AGENT_SECOND_NS));
+	else
+		snprintf(idle_exit, sizeof(idle_exit), "%lldns", (long long)a->idle_exit_ns);
+	if (a->config)
+		setenv("LAPSE_CONFIG", a->config, 1);
+	execlp(program, "lapse", "agent", "--rendezvous", a->dir, "--idle-exit", idle_exit,
 	       (char *)NULL);
 	_exit(127);
 }

@@ -17,12 +17,15 @@ struct launch_agent {
 	const char *dir;                     /* its absolute path; the owner's */
 	const char *program;                 /* NULL: lapse itself */
 	bool off;                            /* start none */
+	const char *config;                  /* its configuration file; NULL: none */
+	int64_t idle_exit_ns;                /* it leaves after so long; 0: never */
 	int64_t starts[LAUNCH_AGENT_STARTS]; /* CLOCK_BOOTTIME, a ring */
 	unsigned started;                    /* all in all */
 	unsigned failed;                     /* starts in a row that came to nothing */
 };
 
-/* dirfd and dir must outlive it. */
+/* dirfd and dir must outlive it. The agent gets no configuration file and leaves
+ * after 60 s (docs/launcher.md) unless those members are set afterwards. */
 void launch_agent_init(struct launch_agent *a, int dirfd, const char *dir);
 
 /* Why no agent can be started, known without trying: 0 or -errno. */

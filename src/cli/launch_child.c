@@ -69,6 +69,8 @@ static _Noreturn void child_exec(const struct launch_child *c, char *const argv[
 		setenv("LAPSE_RUN", run_id, 1);
 		setenv("LAPSE_RENDEZVOUS", rendezvous, 1);
 	}
+	if (c->config)
+		setenv("LAPSE_CONFIG", c->config, 1);
 	if (stderr_fd >= 0)
 		dup2(stderr_fd, STDERR_FILENO);
 	if (c->death_signal)

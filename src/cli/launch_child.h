@@ -13,8 +13,9 @@
 
 struct launch_child {
 	pid_t pid;
-	int gate;    /* writing or closing lets the child go; -1 afterwards */
-	int exec_fd; /* at its end: executed; an int: errno of the failure */
+	int gate;           /* writing or closing lets the child go; -1 afterwards */
+	int exec_fd;        /* at its end: executed; an int: errno of the failure */
+	const char *config; /* path for the command's environment; NULL: leave it */
 	/* What the child gives back to the command. */
 	sigset_t mask;
 	struct sigaction chld;
@@ -31,7 +32,8 @@ void launch_child_plug_streams(void);
 
 /* Fork the child, which waits. argv ends in NULL; stderr_fd replaces the
  * command's stderr, -1: as it is. run_id and rendezvous go into the environment
- * when the gate is opened with recorded set. 0 or -errno of fork(). */
+ * when the gate is opened with recorded set. 0 or -errno of fork(). c->config, if
+ * set before, becomes the command's LAPSE_CONFIG. */
 int launch_child_fork(struct launch_child *c, char *const argv[], int stderr_fd, const char *run_id,
 		      const char *rendezvous);
 

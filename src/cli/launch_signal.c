@@ -61,8 +61,9 @@ static void witness_start(struct launch_signal *s)
 	pid_t pid = signal_helper("lapse-witness");
 
 	s->witness = pid > 0 ? pid : 0;
-	while (pid == 0)
-		pause();
+	if (pid == 0)
+		for (;;)
+			pause();
 }
 
 static void witness_stop(struct launch_signal *s)
@@ -239,10 +240,12 @@ static pid_t waker_start(const struct launch_signal *s)
 	struct timespec pause_time = {.tv_nsec = SIGNAL_WAKE_NS};
 	pid_t pid = signal_helper("lapse-waker");
 
-	while (pid == 0) {
-		nanosleep(&pause_time, NULL);
-		if (!signal_child_is_stopped(s))
-			kill(getppid(), SIGCONT);
+	if (pid == 0) {
+		for (;;) {
+			nanosleep(&pause_time, NULL);
+			if (!signal_child_is_stopped(s))
+				kill(getppid(), SIGCONT);
+		}
 	}
 	return pid;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/near.h"
+#include "base/near.h"
 #include "cli/view.h"
 
 static void main_usage(FILE *to)

@@ -7,93 +7,16 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fmt.h"
 #include "base/mem.h"
-#include "cli/near.h"
+#include "base/near.h"
+#include "base/number.h"
 
 #define OPT_HELP_WIDTH 80
-
-struct opt_unit {
-	const char *name;
-	double factor;
-};
-
-static const struct opt_unit opt_durations[] = {
-	{"ns", 1},     {"us", 1e3},   {"ms", 1e6},    {"s", 1e9}, {"m", 60e9},
-	{"min", 60e9}, {"h", 3600e9}, {"d", 86400e9}, {"", 1e9},  {NULL, 0},
-};
-
-static const struct opt_unit opt_sizes[] = {
-	{"", 1},       {"b", 1},        {"k", 0x1p10}, {"kib", 0x1p10},
-	{"m", 0x1p20}, {"mib", 0x1p20}, {"g", 0x1p30}, {"gib", 0x1p30},
-	{"t", 0x1p40}, {"tib", 0x1p40}, {NULL, 0},
-};
-
-/* "1h30m": numbers with units, added up. strtod() alone would take "inf" and
- * "0x10" too. */
-static int opt_parse_scaled(const char *text, const struct opt_unit *units, bool fold, int64_t *ret)
-{
-	const struct opt_unit *u;
-	double sum = 0, v;
-	const char *p = text;
-	size_t n;
-	char *end;
-
-	do {
-		n = strspn(p, "0123456789.");
-		if (n == 0)
-			return -EINVAL;
-		v = strtod(p, &end);
-		if (end != p + n)
-			return -EINVAL;
-		p = end;
-		n = strcspn(p, "0123456789.");
-		for (u = units; u->name; u++)
-			if (strlen(u->name) == n &&
-			    (fold ? strncasecmp(p, u->name, n) == 0 : memcmp(p, u->name, n) == 0))
-				break;
-		if (!u->name)
-			return -EINVAL;
-		sum += v * u->factor;
-		p += n;
-	} while (*p);
-	if (!(sum < 0x1p63))
-		return -ERANGE;
-	*ret = llround(sum);
-	return 0;
-}
-
-int opt_duration(const char *text, int64_t *ret_ns)
-{
-	return opt_parse_scaled(text, opt_durations, false, ret_ns);
-}
-
-int opt_bytes(const char *text, int64_t *ret_bytes)
-{
-	return opt_parse_scaled(text, opt_sizes, true, ret_bytes);
-}
-
-int opt_int(const char *text, int64_t *ret)
-{
-	char *end;
-	long long v;
-
-	if (!strchr("+-0123456789", text[0]) || text[0] == '\0')
-		return -EINVAL;
-	errno = 0;
-	v = strtoll(text, &end, 10);
-	if (end == text || *end != '\0')
-		return -EINVAL;
-	if (errno)
-		return -ERANGE;
-	*ret = v;
-	return 0;
-}
 
 static const struct opt *opt_find(const struct opt *rows, const char *name, size_t len)
 {
@@ -119,9 +42,9 @@ static const struct {
 	int (*parse)(const char *text, int64_t *ret);
 	const char *want;
 } opt_numbers[] = {
-	[OPT_INT] = {opt_int, "a whole number"},
-	[OPT_DURATION] = {opt_duration, "a duration like 90, 1.5s, 10m, 2h or 1d"},
-	[OPT_BYTES] = {opt_bytes, "a size like 4096, 64k, 4M or 1G"},
+	[OPT_INT] = {number_int, NUMBER_INT_WANT},
+	[OPT_DURATION] = {number_duration, NUMBER_DURATION_WANT},
+	[OPT_BYTES] = {number_bytes, NUMBER_BYTES_WANT},
 };
 
 static const char *opt_show(char out[FMT_MAX], enum opt_type type, int64_t v)

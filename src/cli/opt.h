@@ -54,12 +54,6 @@ int opt_parse(const struct command *c, int argc, char **argv, int *ret_status);
 /* Print --help of a command to stdout. */
 void opt_help(const struct command *c);
 
-/* The readers of single values, for texts that hold one: 0, -EINVAL if it is
- * not one, -ERANGE if it does not fit. Durations and sizes are never negative. */
-int opt_int(const char *text, int64_t *ret);
-int opt_duration(const char *text, int64_t *ret_ns); /* also "250ms", "1h30m" */
-int opt_bytes(const char *text, int64_t *ret_bytes);
-
 /* The commands, ended by name NULL (cli/commands.c). */
 extern const struct command commands[];
 

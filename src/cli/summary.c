@@ -206,11 +206,12 @@ static void summary_put_events(struct summary *s)
 
 	if (warnings + errors == 0)
 		return;
-	last = events_row(ev, events_count(ev) - 1);
-	buf_printf(&s->line, "%llu warning%s, %llu error%s; last: %s%s%s",
+	last = events_cause(ev);
+	buf_printf(&s->line, "%llu warning%s, %llu error%s; last: %s%s%.*s",
 		   (unsigned long long)warnings, warnings == 1 ? "" : "s",
 		   (unsigned long long)errors, errors == 1 ? "" : "s", last->kind,
-		   last->text[0] ? ": " : "", last->text);
+		   last->text[0] ? ": " : "", (int)(strchrnul(last->text, '\n') - last->text),
+		   last->text);
 	summary_line(s, errors ? TERM_RED : TERM_YELLOW, "events");
 }
 

@@ -13,8 +13,8 @@
 #include <wchar.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/utf8.h"
-#include "cli/opt.h"
 
 #define TABLE_GAP 2
 #define TABLE_ELIDED_MIN 8 /* no column is shortened below this */
@@ -35,7 +35,7 @@ void term_look(struct term *t, FILE *to)
 	columns = getenv("COLUMNS");
 	if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
 		t->width = size.ws_col;
-	else if (columns && opt_int(columns, &width) == 0 && width >= 20 && width <= 10000)
+	else if (columns && number_int(columns, &width) == 0 && width >= 20 && width <= 10000)
 		t->width = (int)width;
 }
 

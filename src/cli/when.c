@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "cli/opt.h"
+#include "base/number.h"
 
 #define WHEN_S 1000000000LL
 
@@ -82,7 +82,7 @@ int when_parse(const char *text, int64_t start_ns, int64_t end_ns, int64_t *ret_
 		return when_epoch(text + 1, ret_ns);
 	if (text[0] != '+' && text[0] != '-')
 		return when_date(text, ret_ns);
-	if (opt_duration(text + 1, &span) != 0)
+	if (number_duration(text + 1, &span) != 0)
 		return -EINVAL;
 	*ret_ns = text[0] == '+' ? start_ns + span : end_ns - span;
 	return 0;

@@ -149,7 +149,8 @@ static double mixed_threads(struct mixed *m)
 
 static double mixed_step_seconds(struct mixed *m)
 {
-	double v = (m->nth % 2 ? 0.314 : 0.914) + 0.009 * rng_normal(&m->rng) + 0.004 * rng_exponential(&m->rng);
+	double v = (m->nth % 2 ? 0.314 : 0.914) + 0.009 * rng_normal(&m->rng) +
+		   0.004 * rng_exponential(&m->rng);
 
 	if (rng_uniform(&m->rng) < 0.004)
 		v += 0.5 * rng_exponential(&m->rng);
@@ -181,7 +182,8 @@ static double mixed_learning_rate(struct mixed *m)
 
 static double mixed_constant(struct mixed *m)
 {
-	static const double some[] = {85899345920.0, 700000, 2619, 8, 0.1, 1, 0, 540431953920.0, 0.9};
+	static const double some[] = {85899345920.0,  700000, 2619, 8, 0.1, 1, 0,
+				      540431953920.0, 0.9};
 
 	return some[m->nth % 9];
 }

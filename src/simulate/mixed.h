@@ -18,7 +18,7 @@
  *       parameters (double, cosine with warm-up)
  *   10  constants: sizes, limits, versions
  *
- * So 26 % of the points are noise of training, 43 % GPUs, 8 % constants; other
+ * So 26 % of the points are figures of training, 43 % of GPUs, 8 % constants; other
  * proportions give other averages. Every half hour a checkpoint of 25 s leaves the
  * GPUs idle, and now and then they wait 1 to 4 s for data; noise is stationary
  * otherwise. Each series has one point a second.

@@ -68,6 +68,7 @@ static int query_begin(struct query_host *h, struct err *e)
 	chunkdata_end(&h->data);
 	hosts_end(h->h);
 	h->until = store_mono_ns() + HOSTS_HOLD_NS;
+	h->synced = false;
 	return hosts_begin(h->h, e);
 }
 
@@ -150,8 +151,9 @@ static int query_tail(struct query *q, struct queryone *x, size_t n)
 	struct hosts_one *h = q->host.h;
 	uint64_t last;
 	size_t i;
-	int r = hosts_sync_tail(q->r, h, q->e);
+	int r = q->host.synced ? 0 : hosts_sync_tail(q->r, h, q->e);
 
+	q->host.synced = true;
 	last = h->n_tail ? h->tail[h->n_tail - 1].seq : 0;
 	if (r < 0 || (h->folds == q->folds && last == q->last))
 		return r;
@@ -237,8 +239,6 @@ static void query_grid(const struct query *q, unsigned points, struct store_grid
 	ret->x0 = min;
 	ret->width = width > INT64_MAX ? INT64_MAX : (int64_t)width;
 	ret->n = (size_t)(span / (uint64_t)ret->width) + 1;
-	if (ret->n > points)
-		ret->n = points;
 }
 
 static int query_check(const struct store_reader *r, const struct store_query *q,

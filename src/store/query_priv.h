@@ -122,6 +122,7 @@ struct query_host {
 	struct points points; /* of a chunk */
 	struct hists hists;
 	int64_t until; /* end the transaction at this time; 0: none is open */
+	bool synced;   /* the tail is as this transaction shows it */
 };
 
 /* A leaf that has to be looked at point by point. */

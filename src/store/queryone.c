@@ -111,7 +111,8 @@ static void queryone_emit(struct queryone *x, struct piece *p)
 	if (p->b.count && g) {
 		i = ((uint64_t)piece_middle(p, x->ask->axis) - (uint64_t)g->x0) /
 		    (uint64_t)g->width;
-		piece_join(&x->cells[i < g->n ? i : g->n - 1], p);
+		if (i < g->n) /* else it came after the grid had been laid */
+			piece_join(&x->cells[i], p);
 	} else if (p->b.count) {
 		piece_push(&x->pieces, p);
 	}
@@ -146,7 +147,7 @@ static void queryone_take(struct queryone *x, const struct piece_point *p, int64
 		return;
 	}
 	x->raw = xgrow(x->raw, x->n_raw, &x->cap_raw, sizeof(*x->raw));
-	x->raw[x->n_raw++] = (struct queryone_raw){*p, (uint32_t)thread};
+	x->raw[x->n_raw++] = (struct queryone_raw){*p, (uint32_t)thread, 0};
 	if (x->n_raw > x->points)
 		queryone_spill(x);
 }

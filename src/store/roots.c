@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ROOTS_LISTED 8u /* runs named when a beginning fits several */
+#define ROOTS_LISTED 8u  /* runs named when a beginning fits several */
+#define ROOTS_SECOND 15u /* characters of an id that are its start, to the second */
 
 /* Absolute form of path, which need not exist: links are left as they are. */
 static int roots_absolute(const char *path, char *out, size_t cap)
@@ -57,6 +58,18 @@ static bool roots_is_folder(const char *root, const char *name)
 	return is;
 }
 
+/* Other folders may lie beside the runs. */
+static bool roots_is_id(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ROOTS_SECOND; i++) {
+		if (i == 8 ? name[i] != '-' : name[i] < '0' || name[i] > '9')
+			return false;
+	}
+	return name[i] == '-';
+}
+
 static int roots_order(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -95,6 +108,51 @@ int store_runs(const char *root, char ***ret, struct err *e)
 	runs[n] = NULL;
 	*ret = runs;
 	return 0;
+}
+
+/* When the run began, as it is stored; 0: cannot be read. */
+static int64_t roots_start(const char *root, const char *name)
+{
+	char *path = xasprintf("%s/%s", root, name);
+	struct store_reader *r = NULL;
+	struct store_run run = {0};
+	struct err e = {0};
+
+	if (store_reader_open(path, &e, &r) < 0 || store_reader_run(r, &run, &e) < 0)
+		run.start_ns = 0;
+	store_reader_close(r);
+	free(path);
+	return run.start_ns;
+}
+
+/* The newest run. Ids tell the second only: of those that share the newest one, the
+ * run that began last by what is stored in it. NULL: there is none. */
+static const char *roots_last(const char *root, char *const *runs)
+{
+	const char *last = NULL;
+	int64_t start, newest = -1;
+	size_t i, n = 0, first;
+
+	for (i = 0; runs[i]; i++) {
+		if (roots_is_id(runs[i]))
+			n = i + 1;
+	}
+	if (n == 0)
+		return i ? runs[i - 1] : NULL;
+	for (first = n - 1; first > 0; first--) {
+		if (strncmp(runs[first - 1], runs[n - 1], ROOTS_SECOND) != 0)
+			break;
+	}
+	if (first == n - 1)
+		return runs[first];
+	for (i = first; i < n; i++) {
+		start = roots_start(root, runs[i]);
+		if (start >= newest) {
+			newest = start;
+			last = runs[i];
+		}
+	}
+	return last;
 }
 
 /* The one run whose id begins with `what`; an equal id wins. */
@@ -138,7 +196,6 @@ int store_find(const char *root, const char *what, char *out, size_t cap, struct
 {
 	const char *name = NULL;
 	struct stat st;
-	size_t n = 0;
 	char **runs;
 	int r;
 
@@ -153,14 +210,10 @@ int store_find(const char *root, const char *what, char *out, size_t cap, struct
 	r = store_runs(root, &runs, e);
 	if (r < 0)
 		return r;
-	while (runs[n])
-		n++;
-	if (strcmp(what, "last") == 0 && n)
-		name = runs[n - 1];
-	else if (strcmp(what, "last") == 0)
-		r = err_set(e, -ENOENT, "%s: no runs there yet", root);
-	else
+	if (strcmp(what, "last") != 0)
 		r = roots_match(root, runs, what, e, &name);
+	else if (!(name = roots_last(root, runs)))
+		r = err_set(e, -ENOENT, "%s: no runs there yet", root);
 	if (r == 0) {
 		r = roots_copy(root, name, out, cap);
 		if (r < 0)

@@ -124,6 +124,11 @@ static void runinfo_set(struct store_reader *r, enum runinfo_text which, sqlite3
 	r->run_text[which] = copy;
 }
 
+static double runinfo_seconds(sqlite3_stmt *st, int at)
+{
+	return sqlite3_column_type(st, at) == SQLITE_NULL ? NAN : sqlite3_column_double(st, at);
+}
+
 /* Of several ends the one with more weight; running until all have ended. */
 static void runinfo_merge_end(struct store_reader *r, sqlite3_stmt *st, bool first,
 			      struct store_run *out)
@@ -144,8 +149,8 @@ static void runinfo_merge_end(struct store_reader *r, sqlite3_stmt *st, bool fir
 	}
 	if (first || (out->end_ns && (end == 0 || end > out->end_ns)))
 		out->end_ns = end;
-	out->user_s += sqlite3_column_double(st, 14);
-	out->system_s += sqlite3_column_double(st, 15);
+	out->user_s += runinfo_seconds(st, 14);
+	out->system_s += runinfo_seconds(st, 15);
 	if (rss > out->max_rss)
 		out->max_rss = rss;
 }

@@ -322,7 +322,8 @@ void store_runs_free(char **runs);
 
 /* Find one run by id, by the beginning of an id, by "last", or by the path of
  * its folder; its folder into out. -ENOENT none, -EEXIST several (the error
- * lists them). */
+ * lists them). "last" is the newest id; of those that begin in the same second,
+ * the run whose stored start is the latest. */
 int store_find(const char *root, const char *what, char *out, size_t cap, struct err *e);
 
 #endif

@@ -158,6 +158,13 @@ class Place:
         """Ids of the runs, oldest first."""
         return sorted(p.name for p in self.runs.iterdir()) if self.runs.is_dir() else []
 
+    def command(self, *arguments):
+        """What a command of lapse prints."""
+        done = subprocess.run(
+            [PROGRAM, *arguments], env=self.env, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
     def _export(self, run):
         done = subprocess.run(
             [PROGRAM, "export", run, "--to", "json"],

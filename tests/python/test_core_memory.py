@@ -17,6 +17,16 @@ class Broken:
         raise ZeroDivisionError
 
 
+def enter(thing):
+    with thing:
+        pass
+
+
+def raises(thing):
+    with thing:
+        raise ZeroDivisionError
+
+
 def quiet(call):
     try:
         call()
@@ -33,6 +43,8 @@ def calls(lapse):
     name = "name of a metric" * 2
     metric, counter = lapse.metric(name), lapse.metric("c", kind="counter")
     span = lapse.span("span")
+    plain = lambda *args, **kwargs: kwargs  # noqa: E731
+    decorated, decorated_bad = span(plain), span(raises)
     deep = {"a": {"b": {"c": number}}}
     loop = {}
     loop["again"] = loop
@@ -42,7 +54,7 @@ def calls(lapse):
         "log value": (lambda: lapse.log({"x": number}), number),
         "log nested": (lambda: lapse.log(deep), deep),
         "log refused": (lambda: lapse.log({"refused": text}), text),
-        "log broken": (lambda: lapse.log({"broken": broken}), broken),
+        "log broken": (lambda: lapse.log({"broken here": broken}), broken),
         "log too deep": (lambda: lapse.log(loop), loop),
         "log many": (lambda: lapse.log({f"m{i}": number for i in range(200)}), number),
         "log bad step": (lambda: lapse.log({"x": 1}, text), text),
@@ -59,11 +71,24 @@ def calls(lapse):
         "name": (lambda: metric.name, metric.name),
         "span": (lambda: lapse.span("span"), span),
         "with span": (lambda: span.__exit__(span.__enter__() and None, None, None), span),
+        "enter span": (lambda: enter(span), span),
+        "enter by name": (lambda: enter(lapse.span("span")), span),
+        "span raises": (lambda: raises(span), span),
+        "methods": (lambda: (span.__enter__, type(span).__exit__, span.__exit__), span),
+        "methods bad": (lambda: vars(type(span))["__exit__"].__get__(step), step),
+        "call": (lambda: decorated(number, key, a=text), text),
+        "call function": (decorated, plain),
+        "call span": (decorated, span),
+        "call bad": (lambda: decorated_bad(number), number),
+        "call raises": (lambda: decorated_bad(span), span),
         "begin end": (lambda: span.end(span.begin()), span),
         "span bad": (lambda: lapse.span(step), step),
         "decorate": (lambda: span(quiet), quiet),
         "decorate bad": (lambda: span(text), text),
         "step": (lambda: lapse.step(step, number, number).__enter__(), number),
+        "enter step": (lambda: enter(lapse.step(step, number, number)), number),
+        "step raises": (lambda: raises(lapse.step()), number),
+        "steps at once": (lambda: [lapse.step(step) for _ in range(3)], step),
         "step bad": (lambda: lapse.step(text), text),
         "event": (lambda: lapse.event("kind", text, a=text), text),
         "attr": (lambda: lapse.attr(key, text), text),
@@ -114,5 +139,5 @@ def test_memory(recording, name):
 
 def test_cycles_are_collected(recording):
     """Types take part in the collection of garbage."""
-    for thing in (recording.metric("m"), recording.span("s")):
+    for thing in (recording.metric("m"), recording.span("s"), recording.step()):
         assert gc.is_tracked(thing)

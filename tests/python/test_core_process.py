@@ -2,6 +2,7 @@
 """Processes: fork, spawn, forkserver, pools, a leaked fork, interpreters in one
 process; with `lapse run` and without it the same series."""
 
+import itertools
 import signal
 import sys
 
@@ -238,8 +239,10 @@ def test_threads_record_at_once(place):
     assert len(run.values("shared/x")) == 8000
 
 
-@pytest.mark.parametrize("workers", [0, 2, 4])
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize(
+    ("workers", "method"),
+    [(0, None), *itertools.product((2, 4), ("fork", "spawn", "forkserver"))],
+)
 def test_data_loader(place, workers, method):
     pytest.importorskip("torch")
     run = place.script(
@@ -262,7 +265,7 @@ def test_data_loader(place, workers, method):
                     lapse.log({"mean": batch.mean()})
         """,
         str(workers),
-        method,
+        str(method),
         launcher=True,
     )
     assert sorted(run.values("item")) == list(range(16))

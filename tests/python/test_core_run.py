@@ -26,7 +26,7 @@ def test_precedence(monkeypatch):
             monkeypatch.setenv("LAPSE_PROJECT", environment)
         else:
             monkeypatch.delenv("LAPSE_PROJECT", raising=False)
-        return _settings.merge({**CLEAR, "project": argument}, {"project": setting})["project"]
+        return _settings.merge({**CLEAR, "project": argument}, {"project": setting})[0]["project"]
 
     assert project("a", "e", "s") == "a"
     assert project(None, "e", "s") == "e"
@@ -35,7 +35,8 @@ def test_precedence(monkeypatch):
 
 
 def test_defaults():
-    values = _settings.merge(CLEAR, None)
+    values, sources = _settings.merge(CLEAR, None)
+    assert set(sources.values()) == {"default"}
     assert values["start_agent"] is True
     assert values["capture"] == {
         "environment",
@@ -52,7 +53,7 @@ def test_defaults():
     [(True, 6), (False, 0), ("git", 1), (["git", "exit"], 2), ({"warnings"}, 1), ("0", 0)],
 )
 def test_capture(value, expected):
-    assert len(_settings.merge({**CLEAR, "capture": value}, None)["capture"]) == expected
+    assert len(_settings.merge({**CLEAR, "capture": value}, None)[0]["capture"]) == expected
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_bad_settings(settings, said):
 def test_a_bad_variable_is_left_out(monkeypatch):
     monkeypatch.setenv("LAPSE_RING_KIB", "many")
     with pytest.warns(RuntimeWarning, match="LAPSE_RING_KIB"):
-        assert _settings.merge(CLEAR, {"ring_kib": 512})["ring_kib"] == 512
+        assert _settings.merge(CLEAR, {"ring_kib": 512})[0]["ring_kib"] == 512
 
 
 def test_configurations():

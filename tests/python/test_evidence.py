@@ -70,6 +70,57 @@ outer()
     assert attrs["where"] == where(place, "raise LookupError", "inner")
     assert attrs["traceback"] == done.stderr
     assert not done.events("crash")
+    shown = place.command("show", "last").replace("\n  ", "\n")
+    assert "\nTraceback of the last event exception (trainer)\n" + done.stderr in shown
+    assert "1 error; last: exception: LookupError: no more data\n" in place.command("report")
+    if not launcher:
+        assert done.info["command"].endswith("script.py")
+
+
+def test_spans_that_an_exception_ended(place):
+    """Outermost first; not those of an earlier exception, wherever it lay."""
+    done = place.script(
+        BEGIN
+        + """
+def fail(outside):
+    if outside:
+        raise ValueError("outside")
+    with lapse.span("forward"), lapse.span("layer 3"):
+        raise ValueError("inside")
+
+for i in range(100):
+    try:
+        fail(False)
+    except ValueError:
+        pass
+
+@lapse.span("epoch")
+def train():
+    with lapse.step(7):
+        fail(False)
+
+def outside():
+    fail(True)
+
+import threading
+for name, work in ("a", train), ("b", outside), ("c", lambda: fail(False)):
+    thread = threading.Thread(target=work, name=name)
+    thread.start()
+    thread.join()
+try:
+    train()
+except ValueError:
+    fail(True)
+""",
+        check=1,
+    )
+    told = {e["attrs"]["thread"]: e["attrs"].get("spans") for e in done.events("exception")}
+    assert told == {
+        "a": "epoch > forward > layer 3",
+        "b": None,
+        "c": "forward > layer 3",
+        "MainThread": None,
+    }
 
 
 @LAUNCHER
@@ -222,6 +273,39 @@ def test_sys_exit(place, launcher):
 
 
 @LAUNCHER
+def test_sys_exit_with_a_text(place, launcher):
+    done = with_and_without(
+        place,
+        """
+def check(config):
+    sys.exit("the learning rate is missing")
+check({})
+""",
+        launcher,
+        1,
+    )
+    assert outcome(done) == ("exited", 1, None)
+    event = one(done, "exit")
+    assert event["text"] == "sys.exit: the learning rate is missing"
+    assert event["severity"] == "warning"
+    assert event["attrs"] == {
+        "message": "the learning rate is missing",
+        "thread": "MainThread",
+        "where": where(place, "sys.exit(", "check"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("call", "status"),
+    [("sys.exit()", 0), ("sys.exit(None)", 0), ("sys.exit(True)", 1), ("sys.exit(0)", 0)],
+)
+def test_sys_exit_with_a_status_is_no_event(place, call, status):
+    done = with_and_without(place, call, False, status)
+    assert not done.events()
+    assert outcome(done) == ("exited", status, None)
+
+
+@LAUNCHER
 @pytest.mark.parametrize(
     ("number", "act"),
     [
@@ -341,10 +425,10 @@ def test_hooks_before_and_after(place):
     finish() takes back what is still lapse's."""
     done = place.run(
         """
-import faulthandler, os, sys, threading, warnings
+import faulthandler, os, sys, threading, traceback, warnings
 def names():
     return [sys.excepthook, threading.excepthook, sys.unraisablehook, warnings.showwarning,
-            os._exit, faulthandler.enable, faulthandler.disable]
+            traceback.print_exc, os._exit, sys.exit, faulthandler.enable, faulthandler.disable]
 original = names()
 import lapse
 lapse.init()
@@ -557,7 +641,6 @@ asyncio.run(main())
 
 
 def test_spawned_child_records_its_own(place):
-    """An exception that multiprocessing prints itself is seen as the status."""
     done = place.script(
         """
 import multiprocessing, os, lapse
@@ -575,6 +658,85 @@ if __name__ == "__main__":
     )
     assert one(done, "exit")["text"] == "os._exit(5)"
     assert outcome(done) == ("exited", 0, None)
+
+
+CHILD = """
+import multiprocessing, sys
+def begin():
+    if "off" not in sys.argv:
+        import lapse
+        lapse.init()
+def work(before):
+    begin()
+    {}
+if __name__ == "__main__":
+    begin()
+    context = multiprocessing.get_context("{}")
+    try:
+        raise KeyError("handled")
+    except KeyError:
+        child = context.Process(target=work, args=(1,), name="loader")
+        child.start()
+    child.join()
+    print(child.exitcode)
+"""
+METHODS = pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+
+
+@pytest.mark.parametrize(
+    ("method", "launcher"),
+    [("fork", False), ("fork", True), ("spawn", True), ("forkserver", True)],
+)
+def test_exception_of_a_multiprocessing_child(place, launcher, method):
+    """It is printed there and reaches no hook."""
+    code = CHILD.format('raise LookupError("no more data")', method)
+    bare = place.run(code, "off")
+    done = place.script(code, launcher=launcher)
+    assert (done.stdout, done.stderr) == (bare.stdout, bare.stderr)
+    assert done.stdout == "1\n"
+    event = one(done, "exception")
+    assert event["text"] == "LookupError: no more data"
+    assert event["severity"] == "error"
+    assert event["attrs"]["at"] == "end of loader"
+    assert event["attrs"]["where"] == where(place, "no more data", "work")
+    assert event["attrs"]["traceback"] in "Process loader:\n" + done.stderr
+    roles = {p["process"]: p["role"] for p in done.processes()}
+    assert roles[event["process"]] == "worker"
+    assert outcome(done) == ("exited", 0, None)
+    assert not done.events("crash")
+
+
+@METHODS
+@pytest.mark.parametrize("end", ["pass", "sys.exit(0)", "lapse = sys.modules['lapse']"])
+def test_multiprocessing_child_that_ends_well(place, method, end):
+    done = place.script(CHILD.format(end, method))
+    assert done.stdout == "0\n"
+    assert not done.events("exception") and not done.events("exit")
+
+
+def test_exception_of_a_child_that_finishes_first(place):
+    """Told once, by finish()."""
+    code = "import lapse\n    try:\n        1 / 0\n    finally:\n        lapse.finish()"
+    done = place.script(CHILD.format(code, "spawn"))
+    assert done.stdout == "1\n"
+    assert one(done, "exception")["text"] == "ZeroDivisionError: division by zero"
+
+
+def test_exception_in_a_pool_comes_back(place):
+    done = place.script(
+        BEGIN
+        + """
+import multiprocessing
+def work(i):
+    return 1 // (i - 2)
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    pool.map(work, range(4))
+""",
+        check=1,
+    )
+    event = one(done, "exception")
+    assert event["attrs"]["traceback"] == done.stderr
+    assert "in work" in done.stderr and "RemoteTraceback" in done.stderr
 
 
 def test_nothing_is_recorded_without_a_ring(place):

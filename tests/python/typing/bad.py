@@ -22,4 +22,5 @@ function("1")  # bad
 number: int = function(1)  # bad
 lapse.step(sample=1)  # bad
 lapse.init(projet="x")  # bad
+lapse.init(settings=5)  # bad
 lapse.no_such_name  # bad

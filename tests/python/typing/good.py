@@ -48,6 +48,8 @@ def train() -> float:
         capture={"git", "exit"},
     )
     loss: lapse.Metric = lapse.metric("loss", unit="nat", kind="histogram", labels={"a": 1})
+    lapse.init(settings=Path("lapse.yaml"))
+    lapse.init(settings="lapse.yaml")
     forward: lapse.Span = lapse.span("forward")
     with run, lapse.epoch(0):
         with lapse.step(samples=4, tokens=Tensor()), forward:

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_opt.c - options as a user may write them, right and wrong; durations and
- * sizes by hand.
+ * test_opt.c - options as a user may write them, right and wrong.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -223,86 +222,13 @@ static void test_help(void **state)
 	assert_int_equal(parse("-- --help"), 2);
 }
 
-static void test_duration(void **state)
-{
-	static const struct {
-		const char *text;
-		int64_t ns;
-	} good[] = {
-		{"90", 90000000000},
-		{"1.5s", 1500000000},
-		{"10m", 600000000000},
-		{"2h", 7200000000000},
-		{"1d", 86400000000000},
-		{"250ms", 250000000},
-		{"7us", 7000},
-		{"3ns", 3},
-		{"1h30m", 5400000000000},
-		{"0", 0},
-		{"0.1s", 100000000},
-		{".5s", 500000000},
-		{"5min", 300000000000},
-	};
-	static const char *const bad[] = {"",    "s",   "1.2.3s", "1 s", "-1s", "1x",
-					  "1e3", "0x1", "nan",    "1S",  "."};
-	int64_t ns;
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < ARRAY_LEN(good); i++) {
-		assert_int_equal(opt_duration(good[i].text, &ns), 0);
-		assert_int_equal(ns, good[i].ns);
-	}
-	ns = 42;
-	for (i = 0; i < ARRAY_LEN(bad); i++)
-		assert_int_equal(opt_duration(bad[i], &ns), -EINVAL);
-	assert_int_equal(opt_duration("200000d", &ns), -ERANGE);
-	assert_int_equal(ns, 42);
-}
-
-static void test_bytes(void **state)
-{
-	int64_t v;
-
-	(void)state;
-	assert_int_equal(opt_bytes("4096", &v), 0);
-	assert_int_equal(v, 4096);
-	assert_int_equal(opt_bytes("64k", &v), 0);
-	assert_int_equal(v, 65536);
-	assert_int_equal(opt_bytes("4M", &v), 0);
-	assert_int_equal(v, 4194304);
-	assert_int_equal(opt_bytes("1.5GiB", &v), 0);
-	assert_int_equal(v, 1610612736);
-	assert_int_equal(opt_bytes("2T", &v), 0);
-	assert_int_equal(v, 2199023255552);
-	assert_int_equal(opt_bytes("1P", &v), -EINVAL);
-	assert_int_equal(opt_bytes("9999999T", &v), -ERANGE);
-}
-
-static void test_int(void **state)
-{
-	int64_t v;
-
-	(void)state;
-	assert_int_equal(opt_int("-9223372036854775808", &v), 0);
-	assert_true(v == INT64_MIN);
-	assert_int_equal(opt_int("+5", &v), 0);
-	assert_int_equal(v, 5);
-	assert_int_equal(opt_int("9223372036854775808", &v), -ERANGE);
-	assert_int_equal(opt_int("", &v), -EINVAL);
-	assert_int_equal(opt_int(" 5", &v), -EINVAL);
-	assert_int_equal(opt_int("5 ", &v), -EINVAL);
-	assert_int_equal(v, 5);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_long),      cmocka_unit_test(test_short),
 		cmocka_unit_test(test_arguments), cmocka_unit_test(test_options_first),
 		cmocka_unit_test(test_repeated),  cmocka_unit_test(test_wrong),
-		cmocka_unit_test(test_help),      cmocka_unit_test(test_duration),
-		cmocka_unit_test(test_bytes),     cmocka_unit_test(test_int),
+		cmocka_unit_test(test_help),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "storetest.h"
 
 static int setup(void **state)
@@ -128,12 +129,61 @@ static void test_find(void **state)
 	assert_int_equal(store_find(root, "last", out, 10, NULL), -ENAMETOOLONG);
 }
 
+/* A run whose database says when it began. */
+static void make_run(const char *root, const char *name, int64_t start_ns)
+{
+	char *path = storetest_path(root, name);
+	struct run_start *start = xcalloc(1, sizeof(*start)); /* large */
+	struct store *s;
+
+	snprintf(start->id, sizeof(start->id), "%s", name);
+	start->start_ns = start_ns;
+	assert_int_equal(mkdir(path, 0700), 0);
+	s = storetest_open(path);
+	assert_int_equal(store_start(s, start, NULL), 0);
+	storetest_close(s);
+	free(start);
+	free(path);
+}
+
+static void test_last_of_a_second(void **state)
+{
+	const char *root = *state;
+
+	make_run(root, "20261128-020000-zzzz", 1000);
+	check_found(root, "last", "20261128-020000-zzzz");
+	make_run(root, "20261128-020000-aaaa", 3000);
+	make_run(root, "20261128-020000-mmmm", 2000);
+	check_found(root, "last", "20261128-020000-aaaa");
+	make(root, "20261128-020000-none"); /* nothing stored in it */
+	check_found(root, "last", "20261128-020000-aaaa");
+	make_run(root, "20261128-015959-late", 9000); /* another second: ids decide */
+	check_found(root, "last", "20261128-020000-aaaa");
+	make(root, "plots");
+	make(root, "20261129-notes");
+	check_found(root, "last", "20261128-020000-aaaa");
+	make(root, "20261128-020001-b");
+	check_found(root, "last", "20261128-020001-b");
+}
+
+static void test_last_without_ids(void **state)
+{
+	make(*state, "first");
+	make(*state, "second");
+	check_found(*state, "last", "second");
+	make(*state, "20261128-020000-aaaa");
+	make(*state, "20261128-020000-bbbb");
+	check_found(*state, "last", "20261128-020000-bbbb"); /* neither has a start */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_root, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_runs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_find, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_last_of_a_second, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_last_without_ids, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * near.c - see near.h. Three rows of the usual table are enough, as a swap
  * looks back two.
  */
-#include "cli/near.h"
+#include "base/near.h"
 
 #include <string.h>
 

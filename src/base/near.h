@@ -2,8 +2,8 @@
  *
  * near.h - the name that somebody meant: edit distance, for "did you mean".
  */
-#ifndef CLI_NEAR_H
-#define CLI_NEAR_H
+#ifndef BASE_NEAR_H
+#define BASE_NEAR_H
 
 #include <stddef.h>
 

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * keys.c - see keys.h. First our own settings, then the blocks of other
+ * monitors' configuration files, which are taken as they stand.
+ */
+#include "config/keys.h"
+
+#define KEYS_RING_KIB_MAX (1 << 24) /* 16 GiB, the largest ring (docs/wire.md) */
+#define KEYS_LANES_MAX 256
+#define KEYS_RECORD_BYTES 32 /* of a record with one value */
+
+#define READ_RUN CONFIG_READ_RUN
+#define READ_AGENT CONFIG_READ_AGENT
+#define READ_PYTHON CONFIG_READ_PYTHON
+
+static const char *const keys_captures[] = {"environment",  "git",  "exceptions", "warnings",
+					    "faulthandler", "exit", NULL};
+
+/* Half of a ring is the lane of the thread that opened it. */
+static int64_t keys_ring_of_records(int64_t records)
+{
+	return (records * 2 * KEYS_RECORD_BYTES + 1023) / 1024;
+}
+
+/* A key of a foreign block that only has a type here. */
+#define KEYS_NONE(path_, type_, preset_, help_)                                                    \
+	{                                                                                          \
+		.path = (path_), .type = (type_), .preset = (preset_), .help = (help_)             \
+	}
+
+/* clang-format off */
+const struct config_key config_keys[] = {
+	{.path = "run.dir", .type = CONFIG_TEXT, .readers = READ_RUN | READ_PYTHON,
+	 .preset = "lapse-runs", .env = "LAPSE_DIR", .option = "run --dir", .python = "dir",
+	 .help = "folder of all runs; relative to the working folder"},
+	{.path = "run.name", .type = CONFIG_TEXT, .readers = READ_RUN | READ_PYTHON,
+	 .env = "LAPSE_NAME", .option = "run --name", .python = "name",
+	 .help = "name of the run; none: the program or Python script"},
+	{.path = "run.project", .type = CONFIG_TEXT, .readers = READ_RUN | READ_PYTHON,
+	 .env = "LAPSE_PROJECT", .option = "run --project", .python = "project",
+	 .help = "project that the run belongs to"},
+	{.path = "run.tags", .type = CONFIG_WORDS, .readers = READ_RUN | READ_PYTHON,
+	 .env = "LAPSE_TAGS", .option = "run --tags", .python = "tags",
+	 .help = "words to find the run by"},
+	{.path = "run.notes", .type = CONFIG_TEXT, .readers = READ_RUN | READ_PYTHON,
+	 .env = "LAPSE_NOTES", .option = "run --notes", .python = "notes",
+	 .help = "what you want to remember of this run"},
+	{.path = "run.quiet", .type = CONFIG_BOOL, .readers = READ_RUN, .preset = "false",
+	 .option = "run --quiet",
+	 .help = "write nothing, also where stderr is a terminal"},
+	{.path = "run.tee_stderr", .type = CONFIG_BOOL, .readers = READ_RUN, .preset = "false",
+	 .option = "run --tee-stderr",
+	 .help = "keep the last 64 KiB of the command's stderr"},
+	{.path = "run.stall_after", .type = CONFIG_DURATION, .readers = READ_RUN,
+	 .option = "run --stall-after",
+	 .help = "hung after so long without progress; 0: never; none: learned from the run"},
+	{.path = "run.agent", .type = CONFIG_BOOL, .readers = READ_RUN, .preset = "true",
+	 .option = "run --no-agent",
+	 .help = "start an agent; false: records wait in shared memory for lapse recover"},
+
+	{.path = "agent.idle_exit", .type = CONFIG_DURATION, .readers = READ_RUN | READ_AGENT,
+	 .option = "agent --idle-exit",
+	 .help = "the agent leaves after so long without a run; 0: never; none: 60 s for one "
+		 "that was started by itself, never for lapse agent"},
+	{.path = "agent.verbose", .type = CONFIG_BOOL, .readers = READ_AGENT, .preset = "false",
+	 .option = "agent --verbose",
+	 .help = "more messages in agent.log"},
+
+	{.path = "record.ring_kib", .type = CONFIG_INT, .readers = READ_PYTHON,
+	 .env = "LAPSE_RING_KIB", .python = "ring_kib", .hi = KEYS_RING_KIB_MAX,
+	 .help = "size of a process's ring in KiB; none or 0: 8448"},
+	{.path = "record.lanes", .type = CONFIG_INT, .readers = READ_PYTHON,
+	 .env = "LAPSE_LANES", .python = "lanes", .hi = KEYS_LANES_MAX,
+	 .help = "threads of a process that can record at the same time; none or 0: 16"},
+
+	{.path = "python.capture", .type = CONFIG_CHOICES, .readers = READ_PYTHON,
+	 .preset = "true", .env = "LAPSE_CAPTURE", .python = "capture",
+	 .choices = keys_captures,
+	 .help = "what is recorded without being asked: true (all), false (nothing), or some "
+		 "of environment, git, exceptions, warnings, faulthandler, exit"},
+	{.path = "python.start_agent", .type = CONFIG_BOOL, .readers = READ_PYTHON,
+	 .preset = "true", .env = "LAPSE_START_AGENT", .python = "start_agent",
+	 .help = "start an agent if none runs and this is not inside lapse run"},
+	{.path = "python.role", .type = CONFIG_TEXT, .readers = READ_PYTHON,
+	 .env = "LAPSE_ROLE", .python = "role",
+	 .help = "what the process is; none: trainer, or worker in a child of multiprocessing"},
+	{.path = "python.config", .type = CONFIG_FREE, .readers = READ_PYTHON,
+	 .help = "hyperparameters, freely nested: each leaf becomes the attribute config/PATH"},
+
+	/* What other monitors call a setting of ours. */
+	{.path = "save_dir", .type = CONFIG_TEXT, .same_as = "run.dir",
+	 .help = "run.dir"},
+	{.path = "monitoring.save_dir", .type = CONFIG_TEXT, .same_as = "run.dir",
+	 .help = "run.dir"},
+	{.path = "performance_tuning.buffer_size", .type = CONFIG_INT, .lo = 1, .hi = 1 << 28,
+	 .same_as = "record.ring_kib", .convert = keys_ring_of_records,
+	 .help = "record.ring_kib, for so many records of one value in the first thread"},
+	{.path = "metrics_collection.buffer_size", .type = CONFIG_INT, .lo = 1, .hi = 1 << 28,
+	 .same_as = "record.ring_kib", .convert = keys_ring_of_records,
+	 .help = "record.ring_kib, for so many records of one value in the first thread"},
+	{.path = "monitoring.visualization", .type = CONFIG_BLOCK, .same_as = "visualization",
+	 .help = "the block visualization"},
+	{.path = "monitoring.alerting", .type = CONFIG_BLOCK, .same_as = "alerting",
+	 .help = "the block alerting"},
+	{.path = "monitoring.analysis", .type = CONFIG_BLOCK, .same_as = "analysis",
+	 .help = "the block analysis"},
+
+	/* What has no effect in this version: the default is what lapse does. */
+	KEYS_NONE("monitoring.enabled", CONFIG_BOOL, "true", "record at all"),
+	KEYS_NONE("monitoring.interval", CONFIG_DURATION, "1s", "between samples of the machine"),
+	KEYS_NONE("monitoring.metrics", CONFIG_WORDS, NULL, "what is sampled"),
+	KEYS_NONE("visualization.tensorboard", CONFIG_BOOL, "false", "write TensorBoard files"),
+	KEYS_NONE("visualization.dashboard", CONFIG_BOOL, "false", "serve a dashboard"),
+	KEYS_NONE("visualization.prometheus", CONFIG_BOOL, "false", "serve Prometheus metrics"),
+	KEYS_NONE("visualization.grafana", CONFIG_BOOL, "false", "Grafana dashboards"),
+	KEYS_NONE("alerting.enabled", CONFIG_BOOL, "false", "raise alerts"),
+	KEYS_NONE("alerting.email_notifications", CONFIG_BOOL, "false", "alerts by mail"),
+	KEYS_NONE("alerting.slack_notifications", CONFIG_BOOL, "false", "alerts by Slack"),
+	KEYS_NONE("alerting.thresholds.loss_increase", CONFIG_NUMBER, NULL, "ratio"),
+	KEYS_NONE("alerting.thresholds.gpu_memory", CONFIG_NUMBER, NULL, "ratio"),
+	KEYS_NONE("alerting.thresholds.cpu_usage", CONFIG_NUMBER, NULL, "ratio"),
+	KEYS_NONE("alerting.thresholds.training_speed", CONFIG_NUMBER, NULL, "ratio"),
+	KEYS_NONE("analysis.trend_analysis", CONFIG_BOOL, "false", "find trends"),
+	KEYS_NONE("analysis.anomaly_detection", CONFIG_BOOL, "false", "find anomalies"),
+	KEYS_NONE("analysis.performance_regression", CONFIG_BOOL, "false",
+		  "compare with a stored baseline"),
+	KEYS_NONE("dashboard.enabled", CONFIG_BOOL, "false", "serve a dashboard"),
+	KEYS_NONE("dashboard.host", CONFIG_TEXT, NULL, "address to listen on"),
+	{.path = "dashboard.port", .type = CONFIG_INT, .lo = 1, .hi = 65535,
+	 .help = "port to listen on"},
+	KEYS_NONE("dashboard.refresh_interval", CONFIG_DURATION, NULL, "between updates"),
+	KEYS_NONE("dashboard.allowed_ips", CONFIG_WORDS, NULL, "who may connect"),
+	KEYS_NONE("alert_system.enabled", CONFIG_BOOL, "false", "raise alerts"),
+	KEYS_NONE("alert_system.thresholds.cpu_usage_percent", CONFIG_NUMBER, NULL, "percent"),
+	KEYS_NONE("alert_system.thresholds.memory_usage_percent", CONFIG_NUMBER, NULL, "percent"),
+	KEYS_NONE("alert_system.thresholds.gpu_memory_usage_percent", CONFIG_NUMBER, NULL,
+		  "percent"),
+	KEYS_NONE("alert_system.thresholds.gpu_temperature_celsius", CONFIG_NUMBER, NULL,
+		  "degrees Celsius"),
+	KEYS_NONE("alert_system.thresholds.disk_usage_percent", CONFIG_NUMBER, NULL, "percent"),
+	KEYS_NONE("alert_system.thresholds.training_loss_spike", CONFIG_NUMBER, NULL, "factor"),
+	KEYS_NONE("alert_system.thresholds.grad_norm_exploded", CONFIG_NUMBER, NULL, "norm"),
+	KEYS_NONE("alert_system.thresholds.learning_rate_too_low", CONFIG_NUMBER, NULL, "rate"),
+	KEYS_NONE("performance_tuning.high_frequency_mode", CONFIG_BOOL, "true",
+		  "for more than 100 steps a second"),
+	KEYS_NONE("performance_tuning.batch_metrics_collection", CONFIG_BOOL, "true",
+		  "store many records at once"),
+	KEYS_NONE("performance_tuning.max_events_per_second", CONFIG_INT, NULL,
+		  "records to keep of a second"),
+	KEYS_NONE("performance_tuning.flush_interval", CONFIG_DURATION, "1s", "between commits"),
+	KEYS_NONE("performance_tuning.use_memory_maps", CONFIG_BOOL, "true",
+		  "records go through mapped memory"),
+	KEYS_NONE("performance_tuning.auto_cleanup", CONFIG_BOOL, "false", "delete old runs"),
+	KEYS_NONE("performance_tuning.max_database_size_gb", CONFIG_NUMBER, NULL,
+		  "space that runs may take"),
+	KEYS_NONE("metrics_collection.flush_interval", CONFIG_DURATION, "1s", "between commits"),
+	KEYS_NONE("metrics_collection.compression_enabled", CONFIG_BOOL, "true",
+		  "compress what is stored"),
+	KEYS_NONE("metrics_collection.auto_cleanup", CONFIG_BOOL, "false", "delete old runs"),
+	KEYS_NONE("metrics_collection.save_interval", CONFIG_INT, NULL, "steps between writes"),
+	KEYS_NONE("gradient_monitoring.track_layers", CONFIG_WORDS, NULL, "layers to watch"),
+	KEYS_NONE("gradient_monitoring.compute_layer_stats", CONFIG_BOOL, "false",
+		  "statistics of each layer"),
+	KEYS_NONE("gradient_monitoring.detect_gradient_explosion", CONFIG_BOOL, "false",
+		  "find exploding gradients"),
+	KEYS_NONE("enable_dashboard", CONFIG_BOOL, "false", "serve a dashboard"),
+	KEYS_NONE("dashboard_host", CONFIG_TEXT, NULL, "address to listen on"),
+	{.path = "dashboard_port", .type = CONFIG_INT, .lo = 1, .hi = 65535,
+	 .help = "port to listen on"},
+	KEYS_NONE("enable_alerts", CONFIG_BOOL, "false", "raise alerts"),
+	KEYS_NONE("tensorboard_dir", CONFIG_TEXT, NULL, "folder of TensorBoard files"),
+	KEYS_NONE("visualization_dir", CONFIG_TEXT, NULL, "folder of pictures"),
+	KEYS_NONE("track_gradients", CONFIG_BOOL, "false", "watch gradients"),
+	{.path = NULL},
+};
+/* clang-format on */
+
+const char *config_type_name(enum config_type type)
+{
+	static const char *const names[] = {
+		[CONFIG_BOOL] = "true or false", [CONFIG_TEXT] = "text",
+		[CONFIG_WORDS] = "list",         [CONFIG_CHOICES] = "list",
+		[CONFIG_INT] = "whole number",   [CONFIG_DURATION] = "duration",
+		[CONFIG_BYTES] = "size",         [CONFIG_NUMBER] = "number",
+		[CONFIG_FREE] = "mapping",       [CONFIG_BLOCK] = "block",
+	};
+
+	return names[type];
+}
