@@ -14,6 +14,7 @@
 #define BLOB_F_ZSTD 1u
 #define BLOB_TRY_BYTES 1024u /* smaller bodies are not worth compressing */
 #define BLOB_LEVEL 1
+#define BLOB_TRIM_BYTES (256u << 10) /* larger buffers are given back */
 #define BLOB_BACKOFF_MAX 16u
 
 /* Little endian, as stored. */
@@ -101,6 +102,36 @@ static bool blob_compress(struct blob_codec *c, const struct buf *body)
 	return true;
 }
 
+struct buf *blob_begin(struct blob_codec *c)
+{
+	static const struct blob_header empty;
+
+	buf_reset(&c->out);
+	buf_append(&c->out, &empty, sizeof(empty));
+	return &c->out;
+}
+
+/* The header over what lies behind its place in c->out. */
+static int blob_head(struct blob_codec *c, const struct blob_id *id, struct blob_header *h,
+		     uint32_t count, size_t body_len)
+{
+	if (c->out.error)
+		return c->out.error;
+	h->body_len = htole32((uint32_t)body_len);
+	h->count = htole32(count);
+	h->crc = htole32(blob_crc(id, h, c->out.data + sizeof(*h), c->out.len - sizeof(*h)));
+	memcpy(c->out.data, h, sizeof(*h));
+	return 0;
+}
+
+int blob_end(struct blob_codec *c, const struct blob_id *id, enum blob_format format,
+	     uint32_t count)
+{
+	struct blob_header h = {.format = (uint8_t)format};
+
+	return blob_head(c, id, &h, count, c->out.len - sizeof(h));
+}
+
 int blob_seal(struct blob_codec *c, const struct blob_id *id, enum blob_format format,
 	      uint32_t count, const struct buf *body)
 {
@@ -108,19 +139,20 @@ int blob_seal(struct blob_codec *c, const struct blob_id *id, enum blob_format f
 
 	if (body->error)
 		return body->error;
-	buf_reset(&c->out);
-	buf_append(&c->out, &h, sizeof(h));
+	blob_begin(c);
 	if ((format == BLOB_TAIL || format == BLOB_HISTS) && blob_compress(c, body))
 		h.flags |= BLOB_F_ZSTD;
 	else if (body->len)
 		buf_append(&c->out, body->data, body->len);
-	if (c->out.error)
-		return c->out.error;
-	h.body_len = htole32((uint32_t)body->len);
-	h.count = htole32(count);
-	h.crc = htole32(blob_crc(id, &h, c->out.data + sizeof(h), c->out.len - sizeof(h)));
-	memcpy(c->out.data, &h, sizeof(h));
-	return 0;
+	return blob_head(c, id, &h, count, body->len);
+}
+
+void blob_trim(struct blob_codec *c)
+{
+	if (c->out.cap > BLOB_TRIM_BYTES)
+		buf_done(&c->out);
+	if (c->body.cap > BLOB_TRIM_BYTES)
+		buf_done(&c->body);
 }
 
 static int blob_expand(struct blob_codec *c, const struct blob_id *id, const void *payload,

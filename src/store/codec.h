@@ -80,6 +80,15 @@ void blob_codec_done(struct blob_codec *c);
 int blob_seal(struct blob_codec *c, const struct blob_id *id, enum blob_format format,
 	      uint32_t count, const struct buf *body);
 
+/* The same without a copy, never compressed: append the body to what blob_begin()
+ * returns, then c->out is the blob. */
+struct buf *blob_begin(struct blob_codec *c);
+int blob_end(struct blob_codec *c, const struct blob_id *id, enum blob_format format,
+	     uint32_t count);
+
+/* Give back buffers that a large blob needed. */
+void blob_trim(struct blob_codec *c);
+
 /* What blob_open() finds. */
 struct blob {
 	enum blob_format format;

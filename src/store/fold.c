@@ -8,6 +8,7 @@
 #include "store/store_priv.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,14 +26,22 @@ struct fold {
 	int64_t meta[META_N];
 };
 
-static void fold_done(struct fold *f)
+static void fold_free_bodies(struct fold *f)
 {
 	size_t i;
 
-	for (i = 0; i < f->n_rows; i++)
+	for (i = 0; i < f->n_rows; i++) {
 		free((void *)f->rows[i].blob.body);
+		f->rows[i].blob.body = NULL;
+	}
+}
+
+static void fold_done(struct fold *f)
+{
+	fold_free_bodies(f);
 	free(f->rows);
 	build_done(&f->build);
+	blob_trim(&f->s->codec);
 }
 
 /* ---- rows ------------------------------------------------------------------- */
@@ -264,17 +273,19 @@ static size_t fold_kept(const struct build *b, struct merged_entry *entries,
 	return n;
 }
 
-static int fold_put_merged(struct store *s, const struct blob_id *id, uint32_t count,
-			   const struct buf *body, struct err *e, struct store_merged *ret)
+/* s->codec holds the row, sealed. */
+static int fold_put_merged(struct store *s, const struct blob_id *id, uint32_t count, struct err *e,
+			   struct store_merged *ret)
 {
-	const struct blob blob = {BLOB_MERGED, count, (const unsigned char *)body->data, body->len};
+	const struct buf *out = &s->codec.out;
+	const struct blob blob = {BLOB_MERGED, count,
+				  (const unsigned char *)out->data + BLOB_HEADER,
+				  out->len - BLOB_HEADER};
 	sqlite3_stmt *st = s->sql[SQL_TAIL];
-	int r = blob_seal(&s->codec, id, BLOB_MERGED, count, body);
+	int r;
 
-	if (r < 0)
-		return err_errno(e, r, "%s: encoding a merged row", s->path);
 	sqlite3_bind_int64(st, 1, (int64_t)id->a);
-	sqlite3_bind_blob64(st, 2, s->codec.out.data, s->codec.out.len, SQLITE_STATIC);
+	sqlite3_bind_blob64(st, 2, out->data, out->len, SQLITE_STATIC);
 	r = db_run(st, "writing a merged row", e);
 	return r < 0 ? r : fold_note_merged(s, id, &blob, e, ret);
 }
@@ -287,17 +298,16 @@ int fold_write_merged(struct store *s, const struct build *b, uint64_t seq, uint
 	struct merged_axis *axes = xcalloc(b->n_axes, sizeof(*axes));
 	size_t n_axes = 0, n;
 	uint32_t count = 0;
-	struct buf body;
 	int r = 0;
 
 	n = fold_kept(b, entries, axes, &n_axes, &count);
-	buf_init(&body, BLOB_BODY_MAX);
 	if (n) {
-		r = merged_encode(&body, first, axes, n_axes, entries, n);
+		r = merged_encode(blob_begin(&s->codec), first, axes, n_axes, entries, n);
+		if (r == 0)
+			r = blob_end(&s->codec, &id, BLOB_MERGED, count);
 		r = r < 0 ? err_errno(e, r, "%s: encoding a merged row", s->path)
-			  : fold_put_merged(s, &id, count, &body, e, ret);
+			  : fold_put_merged(s, &id, count, e, ret);
 	}
-	buf_done(&body);
 	free(entries);
 	free(axes);
 	return r;
@@ -407,6 +417,7 @@ int fold_batch(struct store *s, uint64_t bytes_max, bool all, struct err *e)
 		r = fold_first(&f);
 	if (r == 0)
 		r = gather_rows(s, f.rows, f.n_rows, &f.build, e);
+	fold_free_bodies(&f); /* all is in f.build */
 	if (r == 0)
 		r = fold_write(&f);
 	r = store_abort(s, r);
@@ -451,6 +462,7 @@ int store_fold(struct store *s, bool all, struct err *e)
 	if (all) {
 		while (r == 0 && (s->tail_rows || s->n_merged))
 			r = fold_batch(s, fold_scaled(s, FOLD_BYTES), true, e);
+		malloc_trim(0);
 		return r;
 	}
 	r = store_check_header(s, e);
@@ -459,7 +471,9 @@ int store_fold(struct store *s, bool all, struct err *e)
 	s->folding = s->folding || fold_is_due(s);
 	if (s->folding && s->tail_rows)
 		r = fold_batch(s, fold_scaled(s, FOLD_SLICE), false, e);
-	if (r < 0 || !s->tail_rows)
+	if (s->folding && (r < 0 || !s->tail_rows)) {
 		s->folding = false;
+		malloc_trim(0); /* megabytes in small pieces, not needed for minutes */
+	}
 	return r < 0 ? r : s->folding;
 }
