@@ -51,9 +51,8 @@ void cover_end(struct cover *c)
 /* May a later segment have steps of [min, max]? */
 static bool cover_may(const struct cover *c, uint32_t segment, int64_t min, int64_t max)
 {
-	return min != SINK_STEP_NONE && segment < c->n &&
-	       c->above[segment].min != SINK_STEP_NONE && max >= c->above[segment].min &&
-	       min <= c->above[segment].max;
+	return min != SINK_STEP_NONE && segment < c->n && c->above[segment].min != SINK_STEP_NONE &&
+	       max >= c->above[segment].min && min <= c->above[segment].max;
 }
 
 bool cover_hides(const struct cover *c, uint32_t segment, int64_t step)

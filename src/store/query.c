@@ -15,12 +15,11 @@
 static const char *const query_sql[QUERY_N] = {
 	[QUERY_TREE] = "SELECT blob FROM summary WHERE id = ?1",
 	[QUERY_KIND] = "SELECT kind FROM series WHERE id = ?1",
-	[QUERY_FIRST] = "SELECT " CHUNKROW_COLUMNS
-			" FROM chunk WHERE series = ?1 ORDER BY ordinal LIMIT 1",
+	[QUERY_FIRST] =
+		"SELECT " CHUNKROW_COLUMNS " FROM chunk WHERE series = ?1 ORDER BY ordinal LIMIT 1",
 	[QUERY_LAST] = "SELECT " CHUNKROW_COLUMNS
 		       " FROM chunk WHERE series = ?1 ORDER BY ordinal DESC LIMIT 1",
-	[QUERY_CHUNK] = "SELECT " CHUNKROW_COLUMNS
-			" FROM chunk WHERE series = ?1 AND ordinal = ?2",
+	[QUERY_CHUNK] = "SELECT " CHUNKROW_COLUMNS " FROM chunk WHERE series = ?1 AND ordinal = ?2",
 };
 
 struct query {
@@ -164,9 +163,8 @@ static int query_tail(struct query *q, struct queryone *x, size_t n)
 	for (i = 0; r == 0 && i < h->n_tail; i++) {
 		const struct blob_id id = {h->path, "tail", h->tail[i].seq, 0};
 
-		r = h->tail[i].blob.format == BLOB_MERGED
-			    ? query_merged(q, x, n, &id, &h->tail[i])
-			    : query_plain(q, x, n, &id, &h->tail[i]);
+		r = h->tail[i].blob.format == BLOB_MERGED ? query_merged(q, x, n, &id, &h->tail[i])
+							  : query_plain(q, x, n, &id, &h->tail[i]);
 	}
 	q->folds = r == 0 ? h->folds : -1;
 	q->last = last;

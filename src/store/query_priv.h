@@ -99,8 +99,7 @@ void piece_push(struct piece_list *l, const struct piece *p);
 int64_t piece_middle(const struct piece *p, enum store_axis axis);
 /* Sort pieces along the axis and join them to at most n buckets of as equal a
  * number of points as they allow. */
-void piece_buckets(struct piece_list *l, enum store_axis axis, size_t n,
-		   struct store_result *ret);
+void piece_buckets(struct piece_list *l, enum store_axis axis, size_t n, struct store_result *ret);
 
 /* ---- queryone.c: one series ------------------------------------------------------------------ */
 
@@ -134,15 +133,16 @@ struct queryone_open {
 /* A point that may be given as it is. */
 struct queryone_raw {
 	struct piece_point p;
+	uint64_t leaf; /* position of its leaf */
+	int64_t x;     /* on the axis */
 	uint32_t thread;
-	int64_t x; /* on the axis */
 };
 
 /* A series of a query. */
 struct queryone {
 	struct store_reader *r;
 	const struct store_query *ask;
-	unsigned points; /* buckets wanted */
+	unsigned points;               /* buckets wanted */
 	const struct store_grid *grid; /* NULL: not aligned */
 	struct err *e;
 	struct query_host *host;
@@ -161,16 +161,18 @@ struct queryone {
 	struct treewalk_list in[SUMMARY_LEVELS], cross[SUMMARY_LEVELS];
 	struct queryone_open *opens;
 	size_t n_opens, cap_opens;
-	uint64_t whole;             /* points of nodes that are in the range whole */
+	uint64_t whole; /* points of nodes that are in the range whole */
+	uint64_t seen;  /* points that came one by one */
 	uint64_t lost;
-	uint64_t piece_max;         /* points to be joined to one piece */
-	uint64_t node_max;          /* points of a node that is not opened */
-	bool one_by_one;            /* there may be so few points that they are given */
+	uint64_t piece_max; /* points to be joined to one piece */
+	uint64_t node_max;  /* points of a node that is not opened */
+	bool one_by_one;    /* there may be so few points that they are given */
 	struct queryone_raw *raw;
 	size_t n_raw, cap_raw;
 	struct piece_list pieces;
-	struct piece now; /* points on their way to a piece */
-	struct piece *cells; /* aligned */
+	struct piece now;           /* points on their way to a piece */
+	uint64_t now_leaf;          /* of the last of them */
+	struct piece *cells;        /* aligned */
 	int64_t axis_min, axis_max; /* of what is in the range; min > max: nothing */
 };
 

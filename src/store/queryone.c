@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define QUERYONE_RAW 4096u /* points that are kept one by one, and 4 for each that is wanted */
+
 /* Is what is asked for in a node? */
 enum queryone_how {
 	QUERYONE_NONE,
@@ -94,13 +96,12 @@ static struct piece_point queryone_point(const struct queryone *x, const struct 
 
 	if (x->is_hist) {
 		row = &hists->rows[i];
-		return (struct piece_point){at,	      row->time, row->step, row->count,
-					    row->nan, row->sum,	 row->min,  row->max,
-					    NAN,      segment};
+		return (struct piece_point){at,       row->time, row->step, row->count, row->nan,
+					    row->sum, row->min,  row->max,  NAN,        segment};
 	}
 	v = points->value[i];
-	return (struct piece_point){at, points->time[i], points->step[i], !isnan(v),
-				    isnan(v), v, v, v, v, segment};
+	return (struct piece_point){
+		at, points->time[i], points->step[i], !isnan(v), isnan(v), v, v, v, v, segment};
 }
 
 static void queryone_emit(struct queryone *x, struct piece *p)
@@ -119,36 +120,46 @@ static void queryone_emit(struct queryone *x, struct piece *p)
 	p->b.count = 0;
 }
 
-static void queryone_give(struct queryone *x, const struct piece_point *p)
+/* One more point of a piece, which ends with its leaf if another leaf follows than
+ * the next one. */
+static void queryone_give(struct queryone *x, const struct piece_point *p, uint64_t leaf)
 {
+	if (x->now.b.count && leaf != x->now_leaf && p->at != x->now.to + 1)
+		queryone_emit(x, &x->now);
+	x->now_leaf = leaf;
 	piece_add(&x->now, p);
 	if (x->grid || x->now.b.count >= x->piece_max)
 		queryone_emit(x, &x->now);
 }
 
-/* There are too many points to be given one by one. */
+/* There are too many points to be given one by one: what is not known yet of all of
+ * them only makes pieces larger. */
 static void queryone_spill(struct queryone *x)
 {
+	uint64_t each = (x->whole + x->seen) / x->points;
 	size_t i;
 
-	x->one_by_one = false;
+	x->piece_max = each / 4 ? each / 4 : 1;
+	x->node_max = each ? 2 * each : 1;
 	for (i = 0; i < x->n_raw; i++)
-		queryone_give(x, &x->raw[i].p);
+		queryone_give(x, &x->raw[i].p, x->raw[i].leaf);
 	queryone_emit(x, &x->now);
 	x->n_raw = 0;
 }
 
-static void queryone_take(struct queryone *x, const struct piece_point *p, int64_t thread)
+static void queryone_take(struct queryone *x, const struct piece_point *p, uint64_t leaf,
+			  int64_t thread)
 {
 	if (!queryone_sees(x, p))
 		return;
+	x->seen++;
 	if (!x->one_by_one) {
-		queryone_give(x, p);
+		queryone_give(x, p, leaf);
 		return;
 	}
 	x->raw = xgrow(x->raw, x->n_raw, &x->cap_raw, sizeof(*x->raw));
-	x->raw[x->n_raw++] = (struct queryone_raw){*p, (uint32_t)thread, 0};
-	if (x->n_raw > x->points)
+	x->raw[x->n_raw++] = (struct queryone_raw){*p, leaf, 0, (uint32_t)thread};
+	if (x->n_raw > 4 * (size_t)x->points + QUERYONE_RAW)
 		queryone_spill(x);
 }
 
@@ -162,7 +173,7 @@ static void queryone_take_leaf(struct queryone *x, const struct treewalk_node *l
 	for (i = leaf->at; i < leaf->at + leaf->s.n; i++) {
 		p = queryone_point(x, points, &x->host->hists, i, leaf->start + i - leaf->at,
 				   segment);
-		queryone_take(x, &p, x->is_hist ? 0 : points->thread[i]);
+		queryone_take(x, &p, leaf->start, x->is_hist ? 0 : points->thread[i]);
 	}
 	queryone_emit(x, &x->now);
 }
@@ -184,7 +195,7 @@ static void queryone_tail(struct queryone *x, bool look)
 		if (look)
 			cover_add(&x->cover, at.no, p.step, p.step);
 		else
-			queryone_take(x, &p, x->is_hist ? 0 : x->tail.thread[i]);
+			queryone_take(x, &p, x->sealed, x->is_hist ? 0 : x->tail.thread[i]);
 	}
 	queryone_emit(x, &x->now);
 }
@@ -205,7 +216,8 @@ static int queryone_chunk(struct queryone *x, enum query_sql which, uint64_t ord
 	if (rc == SQLITE_ROW)
 		r = chunkrow_read(st, x->host->h->path, x->e, ret);
 	else
-		r = rc == SQLITE_DONE ? 0 : db_fail(x->host->h->db, rc, "reading table chunk", x->e);
+		r = rc == SQLITE_DONE ? 0
+				      : db_fail(x->host->h->db, rc, "reading table chunk", x->e);
 	sqlite3_reset(st);
 	return r < 0 ? r : rc == SQLITE_ROW;
 }
@@ -389,7 +401,8 @@ static int queryone_refine(struct queryone *x)
 	return r;
 }
 
-/* ---- chunks ------------------------------------------------------------------------------------ */
+/* ---- chunks ------------------------------------------------------------------------------------
+ */
 
 static int queryone_compare(const void *a, const void *b)
 {
@@ -404,8 +417,8 @@ static int queryone_compare(const void *a, const void *b)
 static void queryone_lose(struct queryone *x, const struct queryone_open *o)
 {
 	const struct summary *s = &o->leaf.s;
-	struct piece_point middle = {.time = s->time_min, .step = s->step_min,
-				     .segment = s->segment_min};
+	struct piece_point middle = {
+		.time = s->time_min, .step = s->step_min, .segment = s->segment_min};
 	struct piece p;
 
 	middle.time += (int64_t)(((uint64_t)s->time_max - (uint64_t)s->time_min) / 2);
@@ -452,23 +465,29 @@ static int queryone_read(struct queryone *x, size_t i, size_t n)
 	return 0;
 }
 
+/* Leaves that have to be looked at so far. */
 static int queryone_read_all(struct queryone *x)
 {
 	size_t i, n;
 	int r = 0;
 
+	if (x->n_opens == 0)
+		return 0;
+
 	qsort(x->opens, x->n_opens, sizeof(*x->opens), queryone_compare);
 	for (i = 0; r == 0 && i < x->n_opens; i += n) {
-		for (n = 1; i + n < x->n_opens &&
-			    x->opens[i + n].leaf.index == x->opens[i].leaf.index;
+		for (n = 1;
+		     i + n < x->n_opens && x->opens[i + n].leaf.index == x->opens[i].leaf.index;
 		     n++)
 			;
 		r = queryone_read(x, i, n);
 	}
+	x->n_opens = 0;
 	return r;
 }
 
-/* ---- the answer ---------------------------------------------------------------------------------- */
+/* ---- the answer
+ * ---------------------------------------------------------------------------------- */
 
 static void queryone_widen(struct queryone *x, int64_t min, int64_t max)
 {
@@ -536,30 +555,29 @@ static void queryone_give_raw(struct queryone *x, struct store_result *ret)
 	for (i = 0; i < x->n_raw; i++) {
 		const struct piece_point *p = &x->raw[i].p;
 
-		ret->points[i] = (struct store_point){p->time,
-						      p->step,
-						      p->value,
-						      x->raw[i].thread,
-						      p->segment,
-						      NULL};
+		ret->points[i] = (struct store_point){p->time,          p->step,    p->value,
+						      x->raw[i].thread, p->segment, NULL};
 		if (x->is_hist && p->count)
 			ret->points[i].value = p->sum / (double)p->count;
 	}
 	ret->n = x->n_raw;
 }
 
-/* How large pieces may be, of all the points that may come. */
-static void queryone_measure(struct queryone *x)
+/* First what must be seen point by point: then it is known how many there are. */
+static int queryone_collect(struct queryone *x)
 {
-	uint64_t all = x->whole + (x->is_hist ? x->tail_hists.n : x->tail.n), each;
-	size_t i;
+	int r;
 
-	for (i = 0; i < x->n_opens; i++)
-		all += x->opens[i].leaf.s.n;
-	each = all / x->points;
-	x->piece_max = each / 4 ? each / 4 : 1;
-	x->node_max = each ? 2 * each : 1;
-	x->one_by_one = !x->ask->no_raw && x->lost == 0 && x->whole <= x->points;
+	x->one_by_one = true;
+	r = queryone_read_all(x);
+	if (r < 0)
+		return r;
+	queryone_tail(x, false);
+	x->one_by_one = !x->ask->no_raw && x->lost == 0 && x->whole + x->seen <= x->points;
+	if (!x->one_by_one)
+		queryone_spill(x);
+	r = queryone_refine(x);
+	return r < 0 ? r : queryone_read_all(x);
 }
 
 int queryone_answer(struct queryone *x, struct store_result *ret)
@@ -571,13 +589,9 @@ int queryone_answer(struct queryone *x, struct store_result *ret)
 		return r;
 	if (x->grid)
 		x->cells = xcalloc(x->grid->n, sizeof(*x->cells));
-	queryone_measure(x);
-	r = queryone_refine(x);
-	if (r == 0)
-		r = queryone_read_all(x);
+	r = queryone_collect(x);
 	if (r < 0)
 		return r;
-	queryone_tail(x, false);
 	*ret = (struct store_result){.raw = x->one_by_one && x->lost == 0, .lost = x->lost};
 	if (ret->raw) {
 		queryone_give_raw(x, ret);
@@ -614,7 +628,7 @@ void queryone_reset(struct queryone *x)
 	x->cells = NULL;
 	x->pieces = (struct piece_list){0};
 	x->n_opens = x->cap_opens = x->n_raw = x->cap_raw = 0;
-	x->whole = x->lost = 0;
+	x->whole = x->seen = x->lost = 0;
 	x->now.b.count = 0;
 }
 

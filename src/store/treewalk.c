@@ -92,10 +92,9 @@ static int treewalk_leaves(struct treewalk *t, uint64_t index, struct treewalk_p
 		return r;
 	p->n = 0;
 	p->page = page;
-	return sumtree_get_leaves(&t->db, t->series, t->is_hist, page,
-				  &chunks->nodes[first % SUMMARY_PAGE],
-				  n < SUMMARY_LEAF_CHUNKS ? n : SUMMARY_LEAF_CHUNKS, t->e, p->nodes,
-				  &p->n);
+	return sumtree_get_leaves(
+		&t->db, t->series, t->is_hist, page, &chunks->nodes[first % SUMMARY_PAGE],
+		n < SUMMARY_LEAF_CHUNKS ? n : SUMMARY_LEAF_CHUNKS, t->e, p->nodes, &p->n);
 }
 
 static int treewalk_chunk(struct treewalk *t, const struct treewalk_node *node,
