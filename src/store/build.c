@@ -20,7 +20,8 @@ void build_init(struct build *b, const char *path, struct column_codec *columns,
 	buf_init(&b->axis_bytes, BUILD_BYTES_MAX);
 }
 
-void build_done(struct build *b)
+/* What is only needed while points come. */
+static void build_drop(struct build *b)
 {
 	size_t i;
 
@@ -28,6 +29,12 @@ void build_done(struct build *b)
 		axis_done(&b->slots[i].axis);
 	for (i = 0; i < BUILD_WAITING; i++)
 		points_done(&b->waiting[i].points);
+	b->n_slots = 0;
+}
+
+void build_done(struct build *b)
+{
+	build_drop(b);
 	free(b->axes);
 	free(b->entries);
 	buf_done(&b->bytes);
@@ -296,6 +303,7 @@ int build_end(struct build *b)
 		r = build_decide(b);
 	if (r == 0 && b->n_entries)
 		qsort(b->entries, b->n_entries, sizeof(*b->entries), build_order);
+	build_drop(b);
 	return r;
 }
 

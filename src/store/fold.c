@@ -179,11 +179,32 @@ static void fold_mark(struct build_entry *x, size_t n, uint32_t rows)
 		x[i].sealed = true;
 }
 
-/* The same for all series; bytes of the entries that are not marked. */
+/* Bytes of the entries that are not marked, and of their axes. */
+static size_t fold_kept_bytes(const struct build *b)
+{
+	uint8_t *used = xcalloc(b->n_axes + 1, 1);
+	size_t i, kept = 0;
+
+	for (i = 0; i < b->n_entries; i++) {
+		const struct build_entry *x = &b->entries[i];
+
+		if (x->sealed)
+			continue;
+		kept += x->len;
+		if (!x->is_hist && !used[x->axis]) {
+			used[x->axis] = 1;
+			kept += b->axes[x->axis].len;
+		}
+	}
+	free(used);
+	return kept;
+}
+
+/* The same for all series; bytes that are not sealed then. */
 static size_t fold_mark_all(struct fold *f, uint32_t rows)
 {
 	struct build *b = &f->build;
-	size_t i, n, kept = 0;
+	size_t i, n;
 
 	for (i = 0; i < b->n_entries; i += n) {
 		struct build_entry *x = &b->entries[i];
@@ -193,10 +214,7 @@ static size_t fold_mark_all(struct fold *f, uint32_t rows)
 		if (!fold_is_blocked(f, x->series))
 			fold_mark(x, n, rows);
 	}
-	for (i = 0; i < b->n_entries; i++)
-		if (!b->entries[i].sealed)
-			kept += b->entries[i].len;
-	return kept;
+	return fold_kept_bytes(b);
 }
 
 static void fold_choose_sealed(struct fold *f)
@@ -443,6 +461,8 @@ uint64_t store_merged_max(const struct store *s)
 {
 	uint64_t by_series = (uint64_t)s->catalog.n_series * FOLD_MERGED_SERIES_BYTES;
 
+	if (by_series > FOLD_BYTES_MAX)
+		by_series = FOLD_BYTES_MAX;
 	return by_series > FOLD_MERGED_BYTES ? by_series : FOLD_MERGED_BYTES;
 }
 

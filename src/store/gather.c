@@ -257,9 +257,15 @@ int gather_rows(struct store *s, const struct fold_row *rows, size_t n, struct b
 		struct err *e)
 {
 	struct gather g = {.s = s, .e = e, .b = b, .n_rows = n};
-	size_t i;
+	size_t i, bytes = 0;
 	int r = 0;
 
+	/* All at once: growing step by step would hold two copies. What is not used of
+	 * it costs nothing. */
+	for (i = 0; i < n; i++)
+		bytes += rows[i].blob.len;
+	if (!buf_reserve(&b->bytes, bytes))
+		return err_set(e, -ENOMEM, "%s: no memory for a fold", s->path);
 	g.rows = xcalloc(n, sizeof(*g.rows));
 	g.heap = xcalloc(n, sizeof(*g.heap));
 	for (i = 0; r == 0 && i < n; i++)

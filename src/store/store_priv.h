@@ -300,7 +300,7 @@ int64_t store_utc_ns(void);
 #define FOLD_SECONDS 600
 #define FOLD_MERGED_BYTES (4u << 20) /* merged rows together; beyond, the longest series are       \
 					sealed early */
-#define FOLD_MERGED_SERIES_BYTES 64u /* or this much a series if that is more */
+#define FOLD_MERGED_SERIES_BYTES 1024u /* or this much a series, up to FOLD_BYTES_MAX */
 
 /* A row of the tail in memory. */
 struct fold_row {
