@@ -29,7 +29,9 @@ struct prometheus {
 	struct map by_name; /* kind of a metric */
 	char *labels;       /* run and project, of every line; owned */
 	int64_t last_ns;    /* of what the program recorded */
-	uint64_t left_out;  /* series whose metric is of another type already */
+	/* Points in no entry: their metric is of another type already, or retention
+	 * dropped them before they were exported. */
+	uint64_t left_out;
 	/* The series whose points come now. */
 	uint64_t series;
 	uint32_t entry; /* UINT32_MAX: left out */
@@ -237,6 +239,15 @@ static int prometheus_on_point(void *f, const struct store_series *s, const stru
 	return 0;
 }
 
+static int prometheus_on_lost(void *f, const struct store_series *s, uint64_t n)
+{
+	struct prometheus *p = f;
+
+	(void)s;
+	p->left_out += n;
+	return 0;
+}
+
 /* ---- the file ------------------------------------------------------------------------- */
 
 static int prometheus_compare(const void *a, const void *b)
@@ -302,6 +313,9 @@ static void prometheus_put_run(const struct prometheus *p, const struct store_ru
 		prometheus_one(out, p, "lapse_last_record_timestamp_seconds",
 			       "time of the newest value that the program recorded",
 			       (double)p->last_ns / 1e9);
+	if (p->left_out)
+		prometheus_one(out, p, "lapse_export_left_out_points",
+			       "points that are in no metric here", (double)p->left_out);
 }
 
 struct prometheus_records {
@@ -465,7 +479,7 @@ static int prometheus_load(void *f, struct cur *c)
 const struct exporter_ops prometheus_ops = {
 	.name = "prometheus",
 	.begin = prometheus_begin,
-	.newer = {.point = prometheus_on_point},
+	.newer = {.point = prometheus_on_point, .lost = prometheus_on_lost},
 	.create = prometheus_create,
 	.destroy = prometheus_destroy,
 	.save = prometheus_save,

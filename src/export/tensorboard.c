@@ -148,15 +148,16 @@ static void tensorboard_name_folder(struct tensorboard *t, const struct tensorbo
 {
 	bool other = t->host && strcmp(t->host, p->host) != 0;
 	bool trainer = strcmp(p->role, "trainer") == 0;
+	/* The main process, or without ranks the first one. */
+	bool root = trainer && (p->rank == 0 || (p->rank < 0 && !tensorboard_has_rank0(t) &&
+						 !tensorboard_is_taken(t, "")));
 
 	if (tensorboard_is_machine(p))
 		snprintf(out, cap, "host%s%s", other ? "_" : "", other ? p->host : "");
-	else if (trainer && p->rank == 0)
-		snprintf(out, cap, "%s", "");
+	else if (root)
+		out[0] = '\0';
 	else if (trainer && p->rank > 0)
 		snprintf(out, cap, "rank_%" PRId64, p->rank);
-	else if (trainer && !tensorboard_has_rank0(t) && !tensorboard_is_taken(t, ""))
-		snprintf(out, cap, "%s", "");
 	else
 		snprintf(out, cap, "%s%s%s_%" PRId64, p->role, other ? "_" : "",
 			 other ? p->host : "", p->pid);
@@ -284,6 +285,15 @@ static int tensorboard_on_point(void *f, const struct store_series *s, const str
 	if (*tag == UINT32_MAX)
 		return -ENOSPC;
 	tbtags_add(&t->tags, *tag, &point);
+	return 0;
+}
+
+static int tensorboard_on_lost(void *f, const struct store_series *s, uint64_t n)
+{
+	struct tensorboard *t = f;
+
+	(void)s;
+	t->tags.late += n;
 	return 0;
 }
 
@@ -517,6 +527,7 @@ const struct exporter_ops tensorboard_ops = {
 	.begin = tensorboard_begin,
 	.newer = {.process = tensorboard_on_process,
 		  .point = tensorboard_on_point,
+		  .lost = tensorboard_on_lost,
 		  .event = tensorboard_on_event,
 		  .attr = tensorboard_on_attr},
 	.create = tensorboard_create,

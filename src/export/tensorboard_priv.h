@@ -119,7 +119,8 @@ struct tbtags {
 	struct tbrows in, out;
 	struct buf arena, payload, scratch;
 	uint32_t batch;
-	uint64_t late; /* points left out: a later step of their tag was written */
+	uint64_t late; /* points left out: a later step of their tag was written, or
+			  retention dropped them before they were exported */
 };
 
 void tbtags_init(struct tbtags *t);
