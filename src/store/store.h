@@ -57,6 +57,26 @@ bool store_is_alive(const struct store *s);
  * begins like a database. On error what was not folded stays in the tail. */
 int store_fold(struct store *s, bool all, struct err *e);
 
+/* Which raw points may go. Zero-initialise: none. */
+struct store_limits {
+	int64_t keep_raw_ns; /* those that are older by UTC now; 0: no limit */
+	uint64_t max_bytes;  /* the oldest, if the file (without its log) is larger; 0: no limit */
+};
+
+/* Retention (docs/schema.md): delete raw points that the limits do not allow, the
+ * oldest first over all series, in chunks, and cut the file. Each call is a slice
+ * of some tens of milliseconds; 1: more of it. Cheap if nothing is due: points are
+ * looked for every 16th of keep_raw_ns (1 s to 10 min). Summaries, events, the last
+ * chunk of each series and what is not folded stay, so a file may stay larger. On
+ * error nothing of the slice is done; tried again after a minute. */
+int store_retain(struct store *s, const struct store_limits *l, struct err *e);
+
+/* What store_retain() deleted, by this handle. */
+struct store_retained {
+	uint64_t chunks, points;
+};
+void store_retained(const struct store *s, struct store_retained *out);
+
 struct store_stats {
 	uint64_t samples; /* samples, spans and observations committed, by this handle */
 	uint64_t commits;
@@ -121,7 +141,9 @@ struct store_series {
 	const char *role; /* of the process */
 	const char *name, *labels, *unit, *help, *source;
 	enum sink_kind kind;
-	uint64_t count; /* points stored */
+	uint64_t count; /* points stored, with those that are gone by now */
+	uint64_t lost;  /* of them the first so many, which retention has dropped: they are
+			   known to charts and totals, but not one by one */
 };
 int store_reader_series(struct store_reader *r, int (*fn)(void *arg, const struct store_series *s),
 			void *arg, struct err *e);
@@ -145,7 +167,8 @@ struct store_point {
 };
 
 /* Call fn for the points of a series in the order in which they arrived: those
- * committed when the call began. As above for fn. -ENOENT: no such series. */
+ * committed when the call began, without those that retention dropped, or drops
+ * meanwhile. As above for fn. -ENOENT: no such series. */
 int store_reader_points(struct store_reader *r, unsigned host, uint32_t series,
 			const struct store_range *range,
 			int (*fn)(void *arg, const struct store_point *p), void *arg,
@@ -306,8 +329,32 @@ int store_reader_newer(struct store_reader *r, struct store_cursor *c, const str
 		       void *arg, uint64_t max_points, struct err *e);
 
 /* Check a whole file: integrity of SQLite, of every tail row and every chunk
- * (counts, ranges, checksums). 0, or -EUCLEAN and what is wrong. */
+ * (counts, ranges, checksums). 0, or -EUCLEAN and the first thing that is wrong. */
 int store_check(const char *db_path, struct err *e);
+
+/* Something that is wrong with a file; strings live during the call. */
+struct store_finding {
+	const char *path;
+	const char *table; /* "": the file as a whole */
+	const char *row;   /* "series 3, ordinal 5"; "": the table as a whole */
+	const char *what;
+};
+
+#define STORE_FINDINGS_MAX 10000u /* in a file; the check ends there */
+
+/* Who hears of a check. Each function's non-zero value ends it and is returned. */
+struct store_checker {
+	int (*found)(void *arg, const struct store_finding *f);
+	/* From time to time: rows looked at, and how many there are; 0: not known. NULL:
+	 * not wanted. */
+	int (*progress)(void *arg, uint64_t done, uint64_t total);
+	void *arg;
+};
+
+/* The same, all that is wrong: *ret is the number of findings. 0 whatever they
+ * are, or why the check could not be made. */
+int store_check_all(const char *db_path, const struct store_checker *c, struct err *e,
+		    uint64_t *ret);
 
 /* ---- runs in a folder --------------------------------------------------- */
 

@@ -23,6 +23,8 @@ struct verify_tree {
 	struct sumtree_db db;
 	struct chunkdata data;
 	struct chunk before;	   /* series 0: none */
+	uint32_t series;	   /* whose tree is in level, if has_tree */
+	bool has_tree, broken;	   /* some tree could not be read */
 	struct verify_level level; /* of the chunks, as stored */
 	struct summary leaves[SUMMARY_PAGE];
 	size_t n_leaves;
@@ -129,16 +131,18 @@ static int verify_leaf_page(struct verify_tree *t, const struct chunk *c)
 	uint64_t page = c->ordinal / SUMMARY_LEAF_CHUNKS, first = page * SUMMARY_LEAF_CHUNKS, i;
 	size_t n = t->level.n - first < SUMMARY_LEAF_CHUNKS ? t->level.n - first
 							     : SUMMARY_LEAF_CHUNKS;
-	int r;
+	int r = 0;
 
-	if (page == t->leaf_page)
-		return 0;
-	r = sumtree_get_leaves(&t->db, c->series, is_hist, page, &t->level.nodes[first], n, t->v->e,
-			    t->leaves, &t->n_leaves);
-	t->pages += r == 0 && t->n_leaves > n;
-	for (t->leaf_at = 0, i = first; r == 0 && i < c->ordinal; i++)
+	if (page != t->leaf_page) {
+		t->leaf_page = page;
+		t->n_leaves = 0;
+		r = sumtree_get_leaves(&t->db, c->series, is_hist, page, &t->level.nodes[first], n,
+				       t->v->e, t->leaves, &t->n_leaves);
+		t->pages += r == 0 && t->n_leaves > n;
+		t->broken |= r < 0;
+	}
+	for (t->leaf_at = 0, i = first; i < c->ordinal; i++)
 		t->leaf_at += sumtree_leaves(is_hist, t->level.nodes[i].n);
-	t->leaf_page = page;
 	return r;
 }
 
@@ -151,6 +155,8 @@ static int verify_figures(struct verify_tree *t, const struct chunk *c)
 	struct summary s, whole = {0};
 	struct points_view view;
 
+	if (t->n_leaves == 0)
+		return 0; /* its page cannot be read, which has been told */
 	for (i = 0; i < c->n; i += n) {
 		n = c->n - i < leaf ? c->n - i : leaf;
 		if (is_hist) {
@@ -193,7 +199,8 @@ static bool verify_segment(const struct verify_tree *t, const struct chunk *c)
 	       (s.step == SINK_STEP_NONE || s.time == c->segment.time);
 }
 
-static int verify_begin_series(struct verify_tree *t, uint32_t series)
+/* The series' tree into t->level, and its upper levels held against it. */
+static int verify_load_tree(struct verify_tree *t, uint32_t series)
 {
 	sqlite3_stmt *st;
 	int64_t last = -1;
@@ -213,9 +220,21 @@ static int verify_begin_series(struct verify_tree *t, uint32_t series)
 		return r;
 	if (last < 0 || last >= UINT32_MAX)
 		return verify_bad(t, series, "impossible number of chunks");
-	t->leaf_page = UINT64_MAX;
 	r = verify_load(t, series, 1, (uint64_t)last + 1, &t->level);
 	return r < 0 ? r : verify_upper(t, series);
+}
+
+static int verify_begin_series(struct verify_tree *t, uint32_t series)
+{
+	uint64_t before = t->v->findings;
+	int r;
+
+	t->series = series;
+	t->leaf_page = UINT64_MAX;
+	r = verify_found(t->v, verify_load_tree(t, series), "summary", "series %u", series);
+	t->has_tree = t->v->findings == before;
+	t->broken |= !t->has_tree;
+	return r;
 }
 
 /* Pages of leaves before c's, whose chunks retention has dropped. */
@@ -243,63 +262,74 @@ static int verify_follows(struct verify_tree *t, const struct blob_id *id, const
 		return c->ordinal == b->ordinal + 1 && c->start == b->start + b->n
 			       ? 0
 			       : blob_bad(id, t->v->e, 0, "its row does not follow the one before");
+	if (!t->has_tree)
+		return 0;
 	for (i = 0; i < c->ordinal; i++)
 		start += t->level.nodes[i].n;
 	return c->start == start ? verify_dropped(t, c)
 				 : blob_bad(id, t->v->e, 0, "points before it are missing");
 }
 
-static int verify_chunk(struct verify_tree *t, sqlite3_stmt *st)
+/* The points of c, and what its row and its tree say of them. */
+static int verify_points(struct verify_tree *t, const struct blob_id *id, const struct chunk *c)
 {
 	struct verify *v = t->v;
-	struct chunk c;
+	int r;
+
+	v->points.n = 0;
+	hists_reset(&v->hists);
+	r = chunkdata_read(&t->data, c, v->kinds[c->series - 1] == SINK_HISTOGRAM, v->e, &v->points,
+			   &v->hists);
+	if (r == 0 && !verify_segment(t, c))
+		r = blob_bad(id, v->e, 0, "its row states another segment");
+	if (r < 0 || !t->has_tree)
+		return r;
+	r = verify_leaf_page(t, c);
+	return r < 0 ? r : verify_figures(t, c);
+}
+
+static int verify_chunk(struct verify *v, sqlite3_stmt *st)
+{
+	struct verify_tree *t = v->tree;
 	struct blob_id id = {v->path, "chunk", 0, 0};
+	struct chunk c;
 	int r = chunkrow_read(st, v->path, v->e, &c);
 
 	if (r < 0)
 		return r;
 	id.a = c.series;
 	id.b = c.ordinal;
-	if (c.series > v->n_series)
+	if (c.series > v->n_series || !v->kinds[c.series - 1])
 		return blob_bad(&id, v->e, 0, "a series that is not defined");
-	v->points.n = 0;
-	hists_reset(&v->hists);
-	r = chunkdata_read(&t->data, &c, v->kinds[c.series - 1] == SINK_HISTOGRAM, v->e, &v->points,
-			   &v->hists);
-	if (r == 0 && c.series != t->before.series)
+	if (c.series != t->series)
 		r = verify_begin_series(t, c.series);
 	if (r == 0)
-		r = verify_follows(t, &id, &c);
-	if (r == 0 && !verify_segment(t, &c))
-		r = blob_bad(&id, v->e, 0, "its row states another segment");
+		r = verify_found(v, verify_follows(t, &id, &c), "chunk", "series %u, ordinal %u",
+				 c.series, c.ordinal);
 	if (r == 0)
-		r = verify_leaf_page(t, &c);
-	if (r == 0)
-		r = verify_figures(t, &c);
+		r = verify_points(t, &id, &c);
 	t->before = c;
 	return r;
 }
 
 static int verify_walk(struct verify_tree *t)
 {
-	sqlite3_stmt *st;
+	struct verify *v = t->v;
 	int64_t pages = 0;
-	int rc, r;
+	int r;
 
-	r = db_prepare(t->v->db,
-		       "SELECT " CHUNKROW_COLUMNS " FROM chunk ORDER BY series, ordinal", t->v->e,
-		       &st);
-	while (r == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW)
-		r = verify_chunk(t, st);
-	if (r == 0 && rc != SQLITE_DONE)
-		r = db_fail(t->v->db, rc, "reading table chunk", t->v->e);
-	sqlite3_finalize(st);
-	if (r == 0)
-		r = db_int(t->v->db, "SELECT count(*) FROM summary", t->v->e, &pages);
+	v->tree = t;
+	r = verify_rows(v, "chunk", "series, ordinal",
+			"SELECT " CHUNKROW_COLUMNS " FROM chunk ORDER BY series, ordinal",
+			verify_chunk);
+	v->tree = NULL;
+	if (r < 0 || t->broken || v->findings)
+		return r;
+	r = db_int(v->db, "SELECT count(*) FROM summary", v->e, &pages);
 	if (r == 0 && pages != t->pages)
-		r = err_set(t->v->e, -EUCLEAN, "%s: table summary has %lld pages, %lld are known",
-			    t->v->path, (long long)pages, (long long)t->pages);
-	return r;
+		r = err_set(v->e, -EUCLEAN, "%s: table summary has %lld pages, %lld are known",
+			    v->path, (long long)pages, (long long)t->pages);
+	return verify_found(v, r, "summary", "%s", "");
 }
 
 int verify_chunks(struct verify *v)
@@ -312,8 +342,7 @@ int verify_chunks(struct verify *v)
 	r = chunkdata_open(&t.data, v->db, v->path, &v->codec, &v->columns, v->e);
 	if (r == 0)
 		r = db_prepare(v->db, "SELECT blob FROM summary WHERE id = ?1", v->e, &t.db.get);
-	if (r == 0)
-		r = verify_walk(&t);
+	r = r == 0 ? verify_walk(&t) : verify_found(v, r, "chunk", "%s", "");
 	sqlite3_finalize(t.db.get);
 	chunkdata_close(&t.data);
 	free(t.level.nodes);
