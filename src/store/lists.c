@@ -254,14 +254,19 @@ int lists_new_processes(struct store_reader *r, unsigned host, uint64_t seq,
 
 /* ---- series --------------------------------------------------------------------- */
 
+/* Points of a series: all, and those that retention dropped. */
+struct lists_counts {
+	uint64_t all, lost;
+};
+
 struct lists_series {
 	int (*fn)(void *arg, const struct store_series *s);
 	void *arg;
-	uint64_t *counts; /* id - 1 */
+	struct lists_counts *counts; /* id - 1 */
 	size_t n;
 };
 
-static void lists_count(struct lists_series *l, int64_t id, uint64_t count)
+static void lists_count(struct lists_series *l, int64_t id, uint64_t count, uint64_t lost)
 {
 	size_t n = l->n ? l->n : 256;
 
@@ -274,7 +279,8 @@ static void lists_count(struct lists_series *l, int64_t id, uint64_t count)
 		memset(l->counts + l->n, 0, (n - l->n) * sizeof(*l->counts));
 		l->n = n;
 	}
-	l->counts[id - 1] += count;
+	l->counts[id - 1].all += count;
+	l->counts[id - 1].lost += lost;
 }
 
 static int lists_folded_counts(struct lists_series *l, struct hosts_one *h, struct err *e)
@@ -282,13 +288,17 @@ static int lists_folded_counts(struct lists_series *l, struct hosts_one *h, stru
 	sqlite3_stmt *st;
 	int rc, r;
 
-	/* Of each series' last chunk: a bare column goes with max(). */
-	r = db_prepare(h->db, "SELECT series, max(ordinal), start + n FROM chunk GROUP BY series",
+	/* start + n of the last chunk, and start of the first: what came before is gone. */
+	r = db_prepare(h->db,
+		       "SELECT series, start + n, (SELECT f.start FROM chunk f"
+		       " WHERE f.series = c.series ORDER BY f.ordinal LIMIT 1) FROM"
+		       " (SELECT series, max(ordinal), start, n FROM chunk GROUP BY series) c",
 		       e, &st);
 	if (r < 0)
 		return r;
 	while ((rc = sqlite3_step(st)) == SQLITE_ROW)
-		lists_count(l, sqlite3_column_int64(st, 0), (uint64_t)sqlite3_column_int64(st, 2));
+		lists_count(l, sqlite3_column_int64(st, 0), (uint64_t)sqlite3_column_int64(st, 1),
+			    (uint64_t)sqlite3_column_int64(st, 2));
 	if (rc != SQLITE_DONE)
 		r = db_fail(h->db, rc, "reading table chunk", e);
 	sqlite3_finalize(st);
@@ -308,7 +318,7 @@ static int lists_row_counts(struct lists_series *l, const struct hosts_one *h,
 	if (row->blob.format != BLOB_MERGED) {
 		r = tail_begin(&w, &id, &row->blob, e);
 		while (r == 0 && (r = tail_block(&w, &block)) > 0) {
-			lists_count(l, block.series, block.n);
+			lists_count(l, block.series, block.n, 0);
 			r = 0;
 		}
 		return r;
@@ -317,7 +327,7 @@ static int lists_row_counts(struct lists_series *l, const struct hosts_one *h,
 	if (r < 0)
 		return r;
 	while (r == 0 && (r = merged_next(&m, &x)) > 0) {
-		lists_count(l, x.series, x.n);
+		lists_count(l, x.series, x.n, 0);
 		r = 0;
 	}
 	merged_done(&m);
@@ -359,7 +369,10 @@ static int lists_one_series(void *arg, struct hosts_one *h, unsigned host, sqlit
 	s.source = db_text(st, 7);
 	s.rank = sqlite3_column_type(st, 8) == SQLITE_NULL ? -1 : sqlite3_column_int64(st, 8);
 	s.role = db_text(st, 9);
-	s.count = s.id && s.id <= l->n ? l->counts[s.id - 1] : 0;
+	if (s.id && s.id <= l->n) {
+		s.count = l->counts[s.id - 1].all;
+		s.lost = l->counts[s.id - 1].lost;
+	}
 	return l->fn(l->arg, &s);
 }
 

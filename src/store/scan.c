@@ -3,7 +3,7 @@
  * scan.c - reading the points of a series: first its chunks, then its tail. The
  * rows of the chunks, their summaries and the tail are taken in one transaction;
  * a chunk's data are read later, one by one, which is safe since a chunk never
- * changes.
+ * changes; it may only go.
  */
 #include "base/mem.h"
 #include "store/store_priv.h"
@@ -233,27 +233,59 @@ static int scan_load(struct scan *s)
 
 /* ---- chunks ------------------------------------------------------------------------ */
 
+/* The points of a chunk, by its row as it is now: since the row was read, retention
+ * may have deleted it, or its data moved. 1, or 0: it is gone. */
+static int scan_read_chunk(struct scan *s, struct chunkdata *d, sqlite3_stmt *st, struct chunk *c)
+{
+	bool is_hist = s->kind == SINK_HISTOGRAM;
+	int rc, r = hosts_begin(s->h, s->e);
+
+	if (r < 0)
+		return r;
+	s->points.n = 0;
+	hists_reset(&s->hists);
+	sqlite3_bind_int64(st, 1, s->series);
+	sqlite3_bind_int64(st, 2, c->ordinal);
+	rc = sqlite3_step(st);
+	if (rc == SQLITE_ROW)
+		r = chunkrow_read(st, s->h->path, s->e, c);
+	else if (rc != SQLITE_DONE)
+		r = db_fail(s->h->db, rc, "reading table chunk", s->e);
+	sqlite3_reset(st);
+	if (r == 0 && rc == SQLITE_ROW)
+		r = chunkdata_read(d, c, is_hist, s->e, &s->points, &s->hists);
+	chunkdata_end(d); /* the caller's function may take its time */
+	hosts_end(s->h);
+	return r < 0 ? r : rc == SQLITE_ROW;
+}
+
 static int scan_chunks(struct scan *s)
 {
 	bool is_hist = s->kind == SINK_HISTOGRAM;
+	sqlite3_stmt *st = NULL;
 	struct chunkdata d;
 	size_t i, k;
 	int r;
 
 	r = chunkdata_open(&d, s->h->db, s->h->path, &s->r->codec, &s->r->columns, s->e);
+	if (r == 0)
+		r = db_prepare(s->h->db,
+			       "SELECT " CHUNKROW_COLUMNS
+			       " FROM chunk WHERE series = ?1 AND ordinal = ?2",
+			       s->e, &st);
 	for (i = 0; r == 0 && i < s->n_chunks; i++) {
-		const struct chunk *c = &s->chunks[i].c;
+		struct chunk *c = &s->chunks[i].c;
 
 		if (!scan_wants_chunk(s, &s->chunks[i]))
 			continue;
-		s->points.n = 0;
-		hists_reset(&s->hists);
-		r = chunkdata_read(&d, c, is_hist, s->e, &s->points, &s->hists);
-		chunkdata_end(&d); /* the caller's function may take its time */
-		for (k = 0; r == 0 && k < c->n; k++)
+		r = scan_read_chunk(s, &d, st, c);
+		if (r <= 0)
+			continue;
+		for (r = 0, k = 0; r == 0 && k < c->n; k++)
 			r = is_hist ? scan_give_hist(s, k, c->segment.no)
 				    : scan_give_point(s, k, c->segment.no);
 	}
+	sqlite3_finalize(st);
 	chunkdata_close(&d);
 	return r;
 }

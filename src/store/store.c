@@ -147,6 +147,7 @@ int store_abort(struct store *s, int r)
 static void store_disconnect(struct store *s)
 {
 	checkpoint_stop(s);
+	retain_stop(&s->retain);
 	store_unprepare(s);
 	if (s->db && s->corrupt)
 		sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "store/codec.h"
+#include "store/retain.h"
 #include "store/store.h"
 #include "store/summary.h"
 
@@ -276,6 +277,7 @@ struct store {
 	int64_t tail_since;            /* CLOCK_MONOTONIC ns of the first of them */
 	struct checkpoint checkpoint;
 	bool folding; /* a fold is due and not all slices are done */
+	struct retain_state retain;
 	struct store_stats stats;
 };
 
