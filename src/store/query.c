@@ -218,6 +218,28 @@ static int query_extent(struct queryone *x, struct store_result *ret)
 	return queryone_extent(x);
 }
 
+/* A width at which nodes are used that are a little wider than `width`, but fit into
+ * twice as much: then their children need not be read. */
+static uint64_t query_fit(const struct query *q, uint64_t span, uint64_t width)
+{
+	const struct queryone *x = &q->series[0];
+	double nodes, each;
+	uint64_t size;
+	size_t i;
+
+	for (i = 0; i < q->n; i++)
+		if (q->series[i].count > x->count)
+			x = &q->series[i];
+	size = x->is_hist ? SUMMARY_LEAF_HISTS : SUMMARY_LEAF;
+	for (; size < x->count; size *= SUMMARY_FAN) {
+		nodes = (double)x->count / (double)size;
+		each = (double)span / nodes * 1.25;
+		if (each > (double)width && each <= 2 * (double)width)
+			return (uint64_t)each;
+	}
+	return width;
+}
+
 /* Buckets of one width over all that is in the range. */
 static void query_grid(const struct query *q, unsigned points, struct store_grid *ret)
 {
@@ -233,7 +255,7 @@ static void query_grid(const struct query *q, unsigned points, struct store_grid
 	if (min > max)
 		return;
 	span = (uint64_t)max - (uint64_t)min;
-	width = span / points + 1;
+	width = query_fit(q, span, span / points + 1);
 	ret->x0 = min;
 	ret->width = width > INT64_MAX ? INT64_MAX : (int64_t)width;
 	ret->n = (size_t)(span / (uint64_t)ret->width) + 1;

@@ -159,6 +159,7 @@ struct queryone {
 	/* the answer */
 	struct cover cover;
 	struct treewalk_list in[SUMMARY_LEVELS], cross[SUMMARY_LEVELS];
+	struct treewalk_list below[SUMMARY_LEVELS]; /* children of the node at hand */
 	struct queryone_open *opens;
 	size_t n_opens, cap_opens;
 	uint64_t whole; /* points of nodes that are in the range whole */
@@ -174,12 +175,13 @@ struct queryone {
 	uint64_t now_leaf;          /* of the last of them */
 	struct piece *cells;        /* aligned */
 	int64_t axis_min, axis_max; /* of what is in the range; min > max: nothing */
+	uint64_t count;             /* points in it, about */
 };
 
 /* Take what the transaction shows: kind, chunks, steps of the attempts; the tail is
  * in x->tail. */
 int queryone_begin(struct queryone *x);
-/* axis_min, axis_max. */
+/* axis_min, axis_max, count. */
 int queryone_extent(struct queryone *x);
 /* The answer. */
 int queryone_answer(struct queryone *x, struct store_result *ret);

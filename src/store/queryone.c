@@ -132,6 +132,20 @@ static void queryone_give(struct queryone *x, const struct piece_point *p, uint6
 		queryone_emit(x, &x->now);
 }
 
+/* The same of a node. */
+static void queryone_give_node(struct queryone *x, struct piece *p)
+{
+	if (x->grid) {
+		queryone_emit(x, p);
+		return;
+	}
+	if (x->now.b.count &&
+	    (p->from != x->now.to + 1 || x->now.b.count + p->b.count > 2 * x->piece_max))
+		queryone_emit(x, &x->now);
+	piece_join(&x->now, p);
+	x->now_leaf = UINT64_MAX;
+}
+
 /* There are too many points to be given one by one: what is not known yet of all of
  * them only makes pieces larger. */
 static void queryone_spill(struct queryone *x)
@@ -163,13 +177,36 @@ static void queryone_take(struct queryone *x, const struct piece_point *p, uint6
 		queryone_spill(x);
 }
 
-static void queryone_take_leaf(struct queryone *x, const struct treewalk_node *leaf,
-			       uint32_t segment)
+/* All points of a leaf, in groups, without a look at each. */
+static void queryone_take_whole(struct queryone *x, const struct treewalk_node *leaf,
+				uint32_t segment)
+{
+	struct points_view v;
+	struct summary s;
+	struct piece p;
+	size_t i, n;
+
+	for (i = 0; i < leaf->s.n; i += n) {
+		n = leaf->s.n - i < x->piece_max ? leaf->s.n - i : x->piece_max;
+		v = points_slice(&x->host->points, leaf->at + i, n);
+		summary_points(&s, &v, segment);
+		piece_node(&p, leaf->start + i, &s);
+		queryone_emit(x, &p);
+	}
+	x->seen += leaf->s.n;
+}
+
+static void queryone_take_leaf(struct queryone *x, const struct queryone_open *o, uint32_t segment)
 {
 	const struct points *points = &x->host->points;
+	const struct treewalk_node *leaf = &o->leaf;
 	struct piece_point p;
 	size_t i;
 
+	if (o->whole && !x->one_by_one && !x->grid && !x->is_hist && x->piece_max > 1) {
+		queryone_take_whole(x, leaf, segment);
+		return;
+	}
 	for (i = leaf->at; i < leaf->at + leaf->s.n; i++) {
 		p = queryone_point(x, points, &x->host->hists, i, leaf->start + i - leaf->at,
 				   segment);
@@ -375,29 +412,50 @@ static bool queryone_is_large(const struct queryone *x, const struct summary *s)
 		       ((uint64_t)min - (uint64_t)g->x0) / (uint64_t)g->width;
 }
 
-/* Open nodes until each is small enough. */
-static int queryone_refine(struct queryone *x)
+/* A node that is in the range whole: children instead of it, until each is small
+ * enough. The leaves that are too large are opened later. */
+static int queryone_refine(struct queryone *x, unsigned level, const struct treewalk_node *node)
 {
-	struct treewalk *t = &x->host->tree;
+	struct treewalk_list *children = &x->below[level];
 	struct piece p;
-	unsigned level;
 	size_t i;
+	int r;
+
+	if (!queryone_is_large(x, &node->s)) {
+		piece_node(&p, node->start, &node->s);
+		queryone_give_node(x, &p);
+		return 0;
+	}
+	if (level == 0) {
+		queryone_open(x, node, true);
+		return 0;
+	}
+	children->n = 0;
+	r = treewalk_children(&x->host->tree, level, node, children);
+	for (i = 0; r == 0 && i < children->n; i++)
+		r = queryone_refine(x, level - 1, &children->v[i]);
+	return r;
+}
+
+/* All of them, in order of arrival: levels with earlier nodes may have later ones too. */
+static int queryone_refine_all(struct queryone *x)
+{
+	size_t at[SUMMARY_LEVELS] = {0};
+	unsigned level, first;
 	int r = 0;
 
-	for (level = t->top + 1; r == 0 && x->chunks && level-- > 0;) {
-		for (i = 0; r == 0 && i < x->in[level].n; i++) {
-			const struct treewalk_node *node = &x->in[level].v[i];
-
-			if (!queryone_is_large(x, &node->s)) {
-				piece_node(&p, node->start, &node->s);
-				queryone_emit(x, &p);
-			} else if (level) {
-				r = treewalk_children(t, level, node, &x->in[level - 1]);
-			} else {
-				queryone_open(x, node, true);
-			}
-		}
+	while (r == 0) {
+		first = SUMMARY_LEVELS;
+		for (level = 0; level < SUMMARY_LEVELS; level++)
+			if (at[level] < x->in[level].n &&
+			    (first == SUMMARY_LEVELS ||
+			     x->in[level].v[at[level]].start < x->in[first].v[at[first]].start))
+				first = level;
+		if (first == SUMMARY_LEVELS)
+			break;
+		r = queryone_refine(x, first, &x->in[first].v[at[first]++]);
 	}
+	queryone_emit(x, &x->now);
 	return r;
 }
 
@@ -457,7 +515,7 @@ static int queryone_read(struct queryone *x, size_t i, size_t n)
 		if (r < 0)
 			return r;
 		for (; o <= end; o++)
-			queryone_take_leaf(x, &o->leaf, c.segment.no);
+			queryone_take_leaf(x, o, c.segment.no);
 		return 0;
 	}
 	for (; n > 0; n--, o++)
@@ -519,6 +577,10 @@ int queryone_extent(struct queryone *x)
 	struct piece_point p;
 	int r = queryone_descend(x);
 
+	x->count = x->whole + n;
+	for (i = 0; i < x->n_opens; i++)
+		x->count += x->opens[i].leaf.s.n;
+
 	for (k = 0; k < SUMMARY_LEVELS; k++)
 		for (i = 0; i < x->in[k].n; i++)
 			queryone_widen_node(x, &x->in[k].v[i].s);
@@ -576,7 +638,7 @@ static int queryone_collect(struct queryone *x)
 	x->one_by_one = !x->ask->no_raw && x->lost == 0 && x->whole + x->seen <= x->points;
 	if (!x->one_by_one)
 		queryone_spill(x);
-	r = queryone_refine(x);
+	r = queryone_refine_all(x);
 	return r < 0 ? r : queryone_read_all(x);
 }
 
@@ -617,7 +679,8 @@ void queryone_reset(struct queryone *x)
 	for (i = 0; i < SUMMARY_LEVELS; i++) {
 		free(x->in[i].v);
 		free(x->cross[i].v);
-		x->in[i] = x->cross[i] = (struct treewalk_list){0};
+		free(x->below[i].v);
+		x->in[i] = x->cross[i] = x->below[i] = (struct treewalk_list){0};
 	}
 	free(x->opens);
 	free(x->raw);
