@@ -212,7 +212,7 @@ int build_points(struct build *b, uint32_t series, struct points *p, bool more)
 
 	/* With more to come, fewer than a chunk's points are no prefix to judge by. */
 	r = build_shared(b, series, p, &from, more ? CHUNK_POINTS_MAX - 1 : 0);
-	while (r == 0 && p->n - from >= 2 * CHUNK_POINTS_MAX - 1) {
+	while (r == 0 && p->n - from >= BUILD_POINTS - 1) {
 		struct points_view v = points_slice(p, from, p->n - from);
 
 		n = build_own(b, series, &v);

@@ -49,9 +49,8 @@ int chunkrow_read(sqlite3_stmt *st, const char *path, struct err *e, struct chun
 	ret->start = (uint64_t)sqlite3_column_int64(st, 2);
 	ret->n = (uint32_t)sqlite3_column_int64(st, 3);
 	ret->segment.no = (uint32_t)sqlite3_column_int64(st, 4);
-	ret->segment.step = sqlite3_column_type(st, 5) == SQLITE_NULL
-				    ? SINK_STEP_NONE
-				    : sqlite3_column_int64(st, 5);
+	ret->segment.step = sqlite3_column_type(st, 5) == SQLITE_NULL ? SINK_STEP_NONE
+								      : sqlite3_column_int64(st, 5);
 	ret->segment.time = sqlite3_column_int64(st, 6);
 	ret->axis = sqlite3_column_int64(st, 7);
 	ret->pack = sqlite3_column_int64(st, 8);

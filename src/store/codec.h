@@ -40,10 +40,10 @@ uint32_t crc32c_portable(uint32_t crc, const void *data, size_t len);
 #define BLOB_HEADER 16u
 
 enum blob_format {
-	BLOB_TAIL = 1,    /* plain tail row */
-	BLOB_POINTS = 2,  /* chunk of points of version 1 */
-	BLOB_HISTS = 3,   /* chunk of histogram points */
-	BLOB_MERGED = 4,  /* merged tail row */
+	BLOB_TAIL = 1,   /* plain tail row */
+	BLOB_POINTS = 2, /* chunk of points of version 1 */
+	BLOB_HISTS = 3,  /* chunk of histogram points */
+	BLOB_MERGED = 4, /* merged tail row */
 	BLOB_AXIS = 5,
 	BLOB_VALUES = 6,  /* chunk of points on an axis */
 	BLOB_SUMMARY = 7, /* page of a summary tree */

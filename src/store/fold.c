@@ -16,11 +16,11 @@ struct fold {
 	struct store *s;
 	struct err *e;
 	uint64_t bytes_max; /* of plain bodies to take, but at least one row */
-	bool all;	    /* seal all, if this takes the last rows */
+	bool all;           /* seal all, if this takes the last rows */
 	struct fold_row *rows;
 	size_t n_rows, cap_rows, n_merged; /* merged ones come first */
-	uint64_t bytes, points;		   /* bodies of plain rows; points of all rows */
-	uint64_t first;			   /* commit in the rows */
+	uint64_t bytes, points;            /* bodies of plain rows; points of all rows */
+	uint64_t first;                    /* commit in the rows */
 	struct build build;
 	struct store_merged merged; /* the row that is written; seq 0: none */
 	int64_t meta[META_N];
@@ -236,8 +236,8 @@ static void fold_choose_sealed(struct fold *f)
 
 /* ---- the merged row ------------------------------------------------------------- */
 
-int fold_note_merged(struct store *s, const struct blob_id *id, const struct blob *b,
-		     struct err *e, struct store_merged *ret)
+int fold_note_merged(struct store *s, const struct blob_id *id, const struct blob *b, struct err *e,
+		     struct store_merged *ret)
 {
 	struct store_merged note = {.seq = id->a, .points = b->count, .bytes = b->len};
 	struct merged_entry x;
@@ -277,14 +277,11 @@ static size_t fold_kept(const struct build *b, struct merged_entry *entries,
 			continue;
 		if (!x->is_hist && !number[x->axis]) {
 			axes[*n_axes] = build_axis_at(b, x->axis);
-			number[x->axis] = (uint32_t)++*n_axes;
+			number[x->axis] = (uint32_t)++ * n_axes;
 		}
-		entries[n++] = (struct merged_entry){x->series,
-						     x->is_hist ? 0 : number[x->axis] - 1,
-						     x->n,
-						     x->is_hist,
-						     (const unsigned char *)b->bytes.data + x->at,
-						     x->len};
+		entries[n++] = (struct merged_entry){
+			x->series,  x->is_hist ? 0 : number[x->axis] - 1,         x->n,
+			x->is_hist, (const unsigned char *)b->bytes.data + x->at, x->len};
 		*count += x->n;
 	}
 	free(number);

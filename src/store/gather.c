@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GATHER_AXES 4u			      /* decoded axes of merged rows at hand */
-#define GATHER_POINTS (2 * CHUNK_POINTS_MAX)  /* of a series, before some are given on */
+#define GATHER_AXES 4u /* decoded axes of merged rows at hand */
 #define GATHER_HISTS (2 * CHUNK_HISTS_MAX)
 
 /* A row, and where its walk stands. */
@@ -150,9 +149,9 @@ static int gather_block(struct gather *g, struct gather_row *row)
 	int r = 0;
 
 	while (!why && r == 0 && s.left) {
-		n = GATHER_POINTS - g->points.n;
+		n = BUILD_POINTS - g->points.n;
 		why = points_take(&s, n < s.left ? n : s.left, &g->points);
-		if (!why && g->points.n == GATHER_POINTS)
+		if (!why && g->points.n == BUILD_POINTS)
 			r = gather_give(g, row->series, true);
 	}
 	return why ? blob_bad(&row->id, g->e, 0, why) : r;
@@ -195,7 +194,7 @@ static int gather_entry(struct gather *g, size_t i)
 	struct axis *axis = NULL;
 	int r;
 
-	if (g->points.n + row->entry.n > GATHER_POINTS) {
+	if (g->points.n + row->entry.n > BUILD_POINTS) {
 		r = gather_give(g, row->series, true);
 		if (r < 0)
 			return r;
@@ -203,7 +202,7 @@ static int gather_entry(struct gather *g, size_t i)
 	r = gather_axis(g, i, &axis);
 	if (r == 0)
 		r = merged_points(&row->m, &row->entry, &g->s->columns, axis, &g->points);
-	if (r == 0 && g->points.n >= GATHER_POINTS)
+	if (r == 0 && g->points.n >= BUILD_POINTS)
 		r = gather_give(g, row->series, true);
 	return r;
 }

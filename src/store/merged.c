@@ -92,8 +92,8 @@ static int merged_line(struct merged *m, struct merged_entry *ret)
 	if (n == 0 || n > max || len > BLOB_BODY_MAX)
 		return merged_bad(m, "impossible number of points or bytes");
 	m->series += (uint32_t)step;
-	*ret = (struct merged_entry){m->series, (uint32_t)axis, (uint32_t)n, m->is_hist, m->data,
-				     (size_t)len};
+	*ret = (struct merged_entry){m->series,  (uint32_t)axis, (uint32_t)n,
+				     m->is_hist, m->data,        (size_t)len};
 	return 0;
 }
 

@@ -137,9 +137,10 @@ static int migrate_open(struct migrate *m)
 	if (r == 0)
 		r = catalog_load(s, m->e);
 	if (r == 0)
-		r = db_int(s->db,
-			   "SELECT count(*) FROM chunk_1 WHERE series NOT IN (SELECT id FROM series)",
-			   m->e, &strays);
+		r = db_int(
+			s->db,
+			"SELECT count(*) FROM chunk_1 WHERE series NOT IN (SELECT id FROM series)",
+			m->e, &strays);
 	if (r == 0 && strays)
 		r = err_set(m->e, -EUCLEAN, "%s: table chunk: a series that is not defined",
 			    s->path);
@@ -224,8 +225,8 @@ int migrate_copy(sqlite3 *db, const char *path, struct err *e, sqlite3 **ret)
 			    "lapse that wrote it",
 			    path, MIGRATE_COPY_MAX >> 20);
 	if (r == 0) {
-		rc = sqlite3_open_v2(":memory:", &to,
-				     SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+		rc = sqlite3_open_v2(":memory:", &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+				     NULL);
 		r = rc == SQLITE_OK ? migrate_backup(db, to, path, e)
 				    : db_fail(to, rc, "opening memory", e);
 	}

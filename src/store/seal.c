@@ -28,8 +28,8 @@ struct seal {
 
 /* ---- packs and axes ----------------------------------------------------------------- */
 
-static int seal_write(struct seal *x, enum store_sql which, int64_t id, const void *data, size_t len,
-		      const char *what)
+static int seal_write(struct seal *x, enum store_sql which, int64_t id, const void *data,
+		      size_t len, const char *what)
 {
 	sqlite3_stmt *st = x->s->sql[which];
 
@@ -123,8 +123,8 @@ static int seal_points(struct seal *x, size_t from, size_t n)
 	size_t i, k = 0;
 
 	for (i = 0; i < n; i += SUMMARY_LEAF) {
-		struct points_view v = points_slice(
-			&x->points, from + i, n - i < SUMMARY_LEAF ? n - i : SUMMARY_LEAF);
+		struct points_view v = points_slice(&x->points, from + i,
+						    n - i < SUMMARY_LEAF ? n - i : SUMMARY_LEAF);
 
 		summary_points(&leaves[k++], &v, x->chunk.segment.no);
 	}
@@ -293,7 +293,7 @@ int seal_entries(struct store *s, struct build *b, int64_t meta[META_N], struct 
 	int r = 0;
 
 	x.db = (struct sumtree_db){s->path, &s->codec, &s->columns, s->sql[SQL_SUMMARY_GET],
-				s->sql[SQL_SUMMARY_SET]};
+				   s->sql[SQL_SUMMARY_SET]};
 	sumtree_init(&x.tree, &x.db);
 	buf_init(&x.pack, CHUNKROW_PACK_MAX);
 	buf_init(&x.body, CHUNKROW_PACK_MAX);

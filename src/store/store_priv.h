@@ -321,6 +321,7 @@ int fold_batch(struct store *s, uint64_t bytes_max, bool seal, struct err *e);
 
 /* ---- build.c: series on axes ----------------------------------------------------- */
 
+#define BUILD_POINTS (3 * CHUNK_POINTS_MAX / 2) /* of a series; then some are put onto axes */
 #define BUILD_AXES 4u	 /* latest axes, kept as columns */
 #define BUILD_WAITING 3u /* series whose axis is not decided */
 
@@ -364,7 +365,7 @@ struct build {
 void build_init(struct build *b, const char *path, struct column_codec *columns, struct err *e);
 void build_done(struct build *b);
 /* Take points of a series, series ascending; p->n becomes 0, or, if more will
- * come, less than 2 * CHUNK_POINTS_MAX - 1. 0 or -errno. */
+ * come, less than BUILD_POINTS - 1. 0 or -errno. */
 int build_points(struct build *b, uint32_t series, struct points *p, bool more);
 int build_hists(struct build *b, uint32_t series, struct hists *h, bool more);
 /* All has come: the entries are complete, points first, by series. */

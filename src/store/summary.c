@@ -133,29 +133,30 @@ void summary_join(struct summary *s, const struct summary *next)
 struct summary_field {
 	size_t offset;
 	size_t less; /* offset of what is subtracted; the field's own: nothing */
-	enum { SUMMARY_U64, SUMMARY_U32, SUMMARY_DOUBLE } type;
+	enum {
+		SUMMARY_U64,
+		SUMMARY_U32,
+		SUMMARY_DOUBLE
+	} type;
 };
-#define FIELD(name, type) {offsetof(struct summary, name), offsetof(struct summary, name), type}
-#define FIELD_LESS(name, base) \
-	{offsetof(struct summary, name), offsetof(struct summary, base), SUMMARY_U64}
+#define FIELD(name, type)                                                                          \
+	{                                                                                          \
+		offsetof(struct summary, name), offsetof(struct summary, name), type               \
+	}
+#define FIELD_LESS(name, base)                                                                     \
+	{                                                                                          \
+		offsetof(struct summary, name), offsetof(struct summary, base), SUMMARY_U64        \
+	}
 
 static const struct summary_field summary_fields[] = {
-	FIELD(n, SUMMARY_U64),
-	FIELD(nan, SUMMARY_U64),
-	FIELD_LESS(observed, n),
-	FIELD(sum, SUMMARY_DOUBLE),
-	FIELD(min, SUMMARY_DOUBLE),
-	FIELD(max, SUMMARY_DOUBLE),
-	FIELD(min_at, SUMMARY_U64),
-	FIELD(max_at, SUMMARY_U64),
-	FIELD(first, SUMMARY_DOUBLE),
-	FIELD(last, SUMMARY_DOUBLE),
-	FIELD(time_min, SUMMARY_U64),
-	FIELD_LESS(time_max, time_min),
-	FIELD(step_min, SUMMARY_U64),
-	FIELD_LESS(step_max, step_min),
-	FIELD(segment_min, SUMMARY_U32),
-	FIELD(segment_max, SUMMARY_U32),
+	FIELD(n, SUMMARY_U64),           FIELD(nan, SUMMARY_U64),
+	FIELD_LESS(observed, n),         FIELD(sum, SUMMARY_DOUBLE),
+	FIELD(min, SUMMARY_DOUBLE),      FIELD(max, SUMMARY_DOUBLE),
+	FIELD(min_at, SUMMARY_U64),      FIELD(max_at, SUMMARY_U64),
+	FIELD(first, SUMMARY_DOUBLE),    FIELD(last, SUMMARY_DOUBLE),
+	FIELD(time_min, SUMMARY_U64),    FIELD_LESS(time_max, time_min),
+	FIELD(step_min, SUMMARY_U64),    FIELD_LESS(step_max, step_min),
+	FIELD(segment_min, SUMMARY_U32), FIELD(segment_max, SUMMARY_U32),
 	FIELD(mixed, SUMMARY_U32),
 };
 #define SUMMARY_FIELDS (sizeof(summary_fields) / sizeof(summary_fields[0]))

@@ -18,7 +18,7 @@ struct sumtree_level {
 };
 
 int sumtree_read(const struct sumtree_db *db, sqlite3_stmt *st, int at, int64_t id, struct err *e,
-	      struct summary *nodes, size_t *ret_n)
+		 struct summary *nodes, size_t *ret_n)
 {
 	const struct blob_id which = {db->path, "summary", (uint64_t)id, 0};
 	struct blob blob;
@@ -39,7 +39,7 @@ int sumtree_read(const struct sumtree_db *db, sqlite3_stmt *st, int at, int64_t 
 }
 
 int sumtree_get(const struct sumtree_db *db, int64_t id, struct err *e, struct summary *nodes,
-	     size_t *ret_n)
+		size_t *ret_n)
 {
 	const struct blob_id which = {db->path, "summary", (uint64_t)id, 0};
 	int rc, r;
@@ -64,8 +64,8 @@ size_t sumtree_leaves(bool is_hist, uint64_t n)
 }
 
 int sumtree_get_leaves(const struct sumtree_db *db, uint32_t series, bool is_hist, uint64_t page,
-		    const struct summary *chunks, size_t n_chunks, struct err *e,
-		    struct summary *nodes, size_t *ret_n)
+		       const struct summary *chunks, size_t n_chunks, struct err *e,
+		       struct summary *nodes, size_t *ret_n)
 {
 	int64_t id = summary_id(series, 0, page);
 	size_t i, want = 0;
@@ -114,7 +114,8 @@ static uint64_t sumtree_page_of(unsigned k, uint64_t total)
 	return (total - 1) / (k == 0 ? SUMMARY_LEAF_CHUNKS : SUMMARY_PAGE);
 }
 
-static struct sumtree_level *sumtree_begin(struct sumtree *t, unsigned k, uint64_t total, struct err *e)
+static struct sumtree_level *sumtree_begin(struct sumtree *t, unsigned k, uint64_t total,
+					   struct err *e)
 {
 	struct sumtree_level *l = sumtree_level(t, k, e);
 
@@ -158,8 +159,8 @@ static int sumtree_load_leaves(struct sumtree *t, uint64_t chunks, struct err *e
 	if (in_page == 0)
 		return 0;
 	return sumtree_get_leaves(t->db, t->series, t->is_hist, sumtree_page_of(0, chunks),
-			       t->level[1]->nodes + t->level[1]->n - in_page, in_page, e, l->nodes,
-			       &l->n);
+				  t->level[1]->nodes + t->level[1]->n - in_page, in_page, e,
+				  l->nodes, &l->n);
 }
 
 int sumtree_open(struct sumtree *t, uint32_t series, bool is_hist, uint32_t chunks, struct err *e)
@@ -210,8 +211,7 @@ static int sumtree_write(struct sumtree *t, unsigned k, struct err *e)
 static int sumtree_room(struct sumtree *t, unsigned k, struct err *e)
 {
 	struct sumtree_level *l = t->level[k];
-	bool full = k == 0 ? l->total && l->total % SUMMARY_LEAF_CHUNKS == 0
-			   : l->n == SUMMARY_PAGE;
+	bool full = k == 0 ? l->total && l->total % SUMMARY_LEAF_CHUNKS == 0 : l->n == SUMMARY_PAGE;
 	int r = 0;
 
 	if (full && l->dirty)

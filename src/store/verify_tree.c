@@ -22,15 +22,15 @@ struct verify_tree {
 	struct verify *v;
 	struct sumtree_db db;
 	struct chunkdata data;
-	struct chunk before;	   /* series 0: none */
-	uint32_t series;	   /* whose tree is in level, if has_tree */
-	bool has_tree, broken;	   /* some tree could not be read */
+	struct chunk before;       /* series 0: none */
+	uint32_t series;           /* whose tree is in level, if has_tree */
+	bool has_tree, broken;     /* some tree could not be read */
 	struct verify_level level; /* of the chunks, as stored */
 	struct summary leaves[SUMMARY_PAGE];
 	size_t n_leaves;
 	uint64_t leaf_page; /* theirs; UINT64_MAX: none */
-	size_t leaf_at;	    /* first leaf of the next chunk in it */
-	int64_t pages;	    /* of the table summary, read so far */
+	size_t leaf_at;     /* first leaf of the next chunk in it */
+	int64_t pages;      /* of the table summary, read so far */
 };
 
 static int verify_bad(const struct verify_tree *t, uint32_t series, const char *what)
@@ -129,8 +129,8 @@ static int verify_leaf_page(struct verify_tree *t, const struct chunk *c)
 {
 	bool is_hist = t->v->kinds[c->series - 1] == SINK_HISTOGRAM;
 	uint64_t page = c->ordinal / SUMMARY_LEAF_CHUNKS, first = page * SUMMARY_LEAF_CHUNKS, i;
-	size_t n = t->level.n - first < SUMMARY_LEAF_CHUNKS ? t->level.n - first
-							     : SUMMARY_LEAF_CHUNKS;
+	size_t n =
+		t->level.n - first < SUMMARY_LEAF_CHUNKS ? t->level.n - first : SUMMARY_LEAF_CHUNKS;
 	int r = 0;
 
 	if (page != t->leaf_page) {
@@ -246,8 +246,8 @@ static int verify_dropped(struct verify_tree *t, const struct chunk *c)
 
 	for (page = 0; r == 0 && page < before; page++) {
 		r = sumtree_get_leaves(&t->db, c->series, is_hist, page,
-				    &t->level.nodes[page * SUMMARY_LEAF_CHUNKS],
-				    SUMMARY_LEAF_CHUNKS, t->v->e, t->leaves, &t->n_leaves);
+				       &t->level.nodes[page * SUMMARY_LEAF_CHUNKS],
+				       SUMMARY_LEAF_CHUNKS, t->v->e, t->leaves, &t->n_leaves);
 		t->pages += r == 0 && t->n_leaves > SUMMARY_LEAF_CHUNKS;
 	}
 	return r;

@@ -615,8 +615,7 @@ static void test_values_on_an_axis(void **state)
 		assert_memory_equal(out.value, value, n * 8);
 		assert_non_null(values_points(&c, (unsigned char *)b.data, b.len, n - 1, &a, &out));
 		for (i = 0; i < b.len; i++)
-			assert_non_null(
-				values_points(&c, (unsigned char *)b.data, i, n, &a, &out));
+			assert_non_null(values_points(&c, (unsigned char *)b.data, i, n, &a, &out));
 	}
 	axis_done(&a);
 	axis_done(&again);
@@ -633,11 +632,12 @@ static void test_values_on_an_axis(void **state)
 static void test_merged_bytes(void **state)
 {
 	static const unsigned char want[] = {
-		5,					 /* first commit */
-		2,    10, 2, 20, 1,			 /* axes: rows, bytes */
-		3,    3,  0, 10, 2, 0, 1, 20, 1, 6, 0, 9, 1, /* series, axis, n, bytes */
-		1,    4,  7, 3,				 /* histograms: series, n, bytes */
-		'A',  'a', 'B',	'1', '2', '3', '4', 'x', 'y', 'z',
+		5,                     /* first commit */
+		2,   10,  2,   20,  1, /* axes: rows, bytes */
+		3,   3,   0,   10,  2,   0,   1,   20,  1,   6,
+		0,   9,   1,      /* series, axis, n, bytes */
+		1,   4,   7,   3, /* histograms: series, n, bytes */
+		'A', 'a', 'B', '1', '2', '3', '4', 'x', 'y', 'z',
 	};
 	const struct merged_axis axes[] = {{10, (const unsigned char *)"Aa", 2},
 					   {20, (const unsigned char *)"B", 1}};

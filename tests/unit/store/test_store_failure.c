@@ -64,7 +64,7 @@ static sqlite3_file *shim_of(sqlite3_file *f)
 	return ((struct shim_file *)f)->real;
 }
 
-#define SHIM(name, args, call, code)                                                              \
+#define SHIM(name, args, call, code)                                                               \
 	static int shim_##name args                                                                \
 	{                                                                                          \
 		if (failure_now())                                                                 \
@@ -81,8 +81,7 @@ SHIM(read, (sqlite3_file * f, void *p, int n, sqlite3_int64 at), xRead(shim_of(f
      SQLITE_IOERR_READ)
 SHIM(write, (sqlite3_file * f, const void *p, int n, sqlite3_int64 at),
      xWrite(shim_of(f), p, n, at), SQLITE_IOERR_WRITE)
-SHIM(truncate, (sqlite3_file * f, sqlite3_int64 n), xTruncate(shim_of(f), n),
-     SQLITE_IOERR_TRUNCATE)
+SHIM(truncate, (sqlite3_file * f, sqlite3_int64 n), xTruncate(shim_of(f), n), SQLITE_IOERR_TRUNCATE)
 SHIM(sync, (sqlite3_file * f, int flags), xSync(shim_of(f), flags), SQLITE_IOERR_FSYNC)
 SHIM(size, (sqlite3_file * f, sqlite3_int64 *n), xFileSize(shim_of(f), n), SQLITE_IOERR_FSTAT)
 PASS(lock, (sqlite3_file * f, int how), xLock(shim_of(f), how))

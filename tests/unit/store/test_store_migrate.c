@@ -47,8 +47,8 @@ static int teardown(void **state)
 static char *take(const char *dir, const char *which)
 {
 	char *to = storetest_path(dir, "h.db");
-	char *command = xasprintf("cp '%s/store-v1/%s/node1.db' '%s' && chmod 600 '%s'",
-				  TEST_DATA, which, to, to);
+	char *command = xasprintf("cp '%s/store-v1/%s/node1.db' '%s' && chmod 600 '%s'", TEST_DATA,
+				  which, to, to);
 
 	assert_int_equal(system(command), 0);
 	free(command);

@@ -107,7 +107,8 @@ static void test_migrations(void **state)
 	assert_int_equal(db_migrate(db, "old.db", "", old_steps, 3, NULL), -EUCLEAN);
 	sqlite3_close(db);
 	db = open_old(*state, "PRAGMA application_id=1279348819; CREATE TABLE t(a)");
-	assert_int_equal(db_migrate(db, "old.db", "", old_steps, 3, NULL), -EUCLEAN); /* no version 0 */
+	assert_int_equal(db_migrate(db, "old.db", "", old_steps, 3, NULL),
+			 -EUCLEAN); /* no version 0 */
 	sqlite3_close(db);
 }
 

@@ -340,11 +340,11 @@ static void run(const char *dir, uint64_t seed)
 	w->s = storetest_open(dir);
 	w->process = storetest_process(w->s, 1);
 	for (k = 0; k < SERIES; k++) {
-		w->streams[k].kind = k == 5	? SINK_SPAN
-				     : k == 9	? SINK_HISTOGRAM
-				     : k == 17	? SINK_HISTOGRAM
-				     : k % 3	? SINK_GAUGE
-						: SINK_COUNTER;
+		w->streams[k].kind = k == 5    ? SINK_SPAN
+				     : k == 9  ? SINK_HISTOGRAM
+				     : k == 17 ? SINK_HISTOGRAM
+				     : k % 3   ? SINK_GAUGE
+					       : SINK_COUNTER;
 		w->streams[k].at.step = w->streams[k].at_committed.step = SINK_STEP_NONE;
 		if (k % 4 != 3)
 			define(w, k);
