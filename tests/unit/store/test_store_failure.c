@@ -418,7 +418,7 @@ static void work_check(const char *dir, const struct work *w)
  * ones, with LAPSE_TEST_ALL=1 all. */
 static long failure_step(long at)
 {
-	return getenv("LAPSE_TEST_ALL") ? 1 : 1 + at / 100;
+	return getenv("LAPSE_TEST_ALL") ? 1 : 1 + at / 20;
 }
 
 /* Every place in turn, until the work gets by without meeting it; how many. */
