@@ -346,30 +346,36 @@ static char *store_bad_mark(const struct store *s)
 	return xasprintf("%s.bad", s->path);
 }
 
+char *store_aside_name(const char *path)
+{
+	long long at = store_utc_ns() / 1000000000;
+	struct stat st;
+	char *name;
+
+	for (;; at++) {
+		name = xasprintf("%s.corrupt-%lld", path, at);
+		if (lstat(name, &st) < 0)
+			return name;
+		free(name);
+	}
+}
+
 static int store_set_aside(struct store *s, struct err *e)
 {
 	static const char *const parts[] = {"", "-wal", "-journal"};
-	long long at = store_utc_ns() / 1000000000;
-	char *from, *to, *mark;
-	struct stat st;
+	char *from, *to, *mark, *aside = store_aside_name(s->path);
 	size_t i;
 	int r = 0;
 
-	for (;; at++) {
-		to = xasprintf("%s.corrupt-%lld", s->path, at);
-		r = lstat(to, &st);
-		free(to);
-		if (r < 0)
-			break;
-	}
-	for (r = 0, i = 0; r == 0 && i < ARRAY_LEN(parts); i++) {
+	for (i = 0; r == 0 && i < ARRAY_LEN(parts); i++) {
 		from = xasprintf("%s%s", s->path, parts[i]);
-		to = xasprintf("%s.corrupt-%lld%s", s->path, at, parts[i]);
+		to = xasprintf("%s%s", aside, parts[i]);
 		if (rename(from, to) < 0 && errno != ENOENT)
 			r = err_errno(e, -errno, "cannot set %s aside", from);
 		free(from);
 		free(to);
 	}
+	free(aside);
 	from = xasprintf("%s-shm", s->path);
 	unlink(from);
 	free(from);
@@ -404,7 +410,7 @@ static int store_replace(struct store *s, const struct err *why, struct err *e)
 	return r;
 }
 
-static int store_open_files(struct store *s, struct err *e)
+static int store_open_files(struct store *s, bool no_replace, struct err *e)
 {
 	struct err why = {0};
 	char *mark = store_bad_mark(s);
@@ -416,7 +422,7 @@ static int store_open_files(struct store *s, struct err *e)
 	else
 		r = store_connect(s, &why);
 	free(mark);
-	if (r == -EUCLEAN)
+	if (r == -EUCLEAN && !no_replace)
 		r = store_replace(s, &why, e);
 	else if (r < 0)
 		err_set(e, r, "%s", why.text);
@@ -448,7 +454,7 @@ int store_open(const struct store_options *o, struct err *e, struct store **ret)
 	char *name, *dir;
 	int r;
 
-	r = file_mkdirs(o->dir, 0700);
+	r = o->existing ? 0 : file_mkdirs(o->dir, 0700);
 	if (r < 0)
 		return err_errno(e, r, "cannot make the folder %s", o->dir);
 	dir = realpath(o->dir, NULL);
@@ -465,9 +471,12 @@ int store_open(const struct store_options *o, struct err *e, struct store **ret)
 	free(name);
 	blob_codec_init(&s->codec);
 	column_codec_init(&s->columns);
-	r = store_lock(s, e);
+	if (o->existing && access(s->path, F_OK) < 0)
+		r = err_errno(e, -errno, "cannot open %s", s->path);
 	if (r == 0)
-		r = store_open_files(s, e);
+		r = store_lock(s, e);
+	if (r == 0)
+		r = store_open_files(s, o->no_replace || o->existing, e);
 	if (r < 0) {
 		store_free(s);
 		return r;

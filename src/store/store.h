@@ -27,8 +27,10 @@ struct store;
 struct store_options {
 	const char *dir;  /* the run's folder; made (0700) if missing */
 	const char *host; /* file name without ".db"; '/' and control characters become '_' */
+	bool existing;    /* only a file that is there and sound: -ENOENT, -EUCLEAN */
 	bool no_wal;      /* a rollback journal whatever the file system; default: only
 			     where docs/schema.md says that a WAL is not safe */
+	bool no_replace;  /* -EUCLEAN instead of setting a corrupt file aside */
 };
 
 /* Open or create DIR/HOST.db. A corrupt file is renamed to
@@ -74,8 +76,13 @@ int store_retain(struct store *s, const struct store_limits *l, struct err *e);
 /* What store_retain() deleted, by this handle. */
 struct store_retained {
 	uint64_t chunks, points;
+	uint64_t bytes; /* of their data; of store_retain_look() with a share of the axes */
 };
 void store_retained(const struct store *s, struct store_retained *out);
+
+/* What store_retain() would delete from a file, which is only read. */
+int store_retain_look(const char *db_path, const struct store_limits *l, struct err *e,
+		      struct store_retained *ret);
 
 struct store_stats {
 	uint64_t samples; /* samples, spans and observations committed, by this handle */
@@ -228,18 +235,21 @@ struct store_query {
 	unsigned points;          /* buckets wanted, 1 to STORE_BUCKETS_MAX; 0: 1,000 */
 	bool aligned;             /* buckets of one width on the axis, the same for all
 				     series: bucket i covers [x0 + i * width, x0 + (i + 1) * width).
-				     A group of up to 512 * 16^k consecutive points goes whole into
-				     the bucket of its middle, so that a border is off by
-				     less than a bucket's width */
+				     Up to twice as wide as wanted. A group of consecutive points
+				     that is no wider than a bucket may go whole into the bucket
+				     of its middle: borders are off by less than a width */
 	bool no_raw;              /* buckets even if there are no more points than wanted */
 };
 
-/* The answer for one series: its points, one by one, or buckets in order of the
- * axis. Without `aligned` between points / 2 and 2 * points buckets, none empty. */
+/* The answer for one series, in order of the axis: its points, one by one, if there
+ * are no more than wanted, or buckets. On the step axis points without a step are
+ * left out. Without `aligned`: between half as many and as many buckets as wanted
+ * (or as there are points), of about the same number of points, none empty; where
+ * points arrived late buckets may overlap. With it: grid.n buckets. */
 struct store_result {
-	bool raw;
+	bool raw, aligned;
 	size_t n;
-	struct store_point *points;   /* raw; hist is NULL */
+	struct store_point *points;   /* raw; hist is NULL, the value of a histogram its mean */
 	struct store_bucket *buckets; /* else */
 	uint64_t lost;                /* points in the range that retention dropped and that
 					 only summaries still know; raw is false then */
@@ -251,10 +261,12 @@ struct store_grid {
 	size_t n;          /* buckets, at most those wanted; 0: there are no points */
 };
 
-/* Answer q for n series; ret has room for n and is filled only on success (then
- * store_results_free()); grid may be NULL. Reads kilobytes whatever the length
- * of the series; holds a transaction at most about 200 ms. -ENOENT: no such
- * series, -EINVAL: impossible question. */
+/* Answer q for n series (at most STORE_REFS_MAX); ret has room for n and is filled
+ * only on success (then store_results_free()); grid may be NULL. Reads at most about
+ * 8 nodes of the summary tree a bucket, or 512 points a bucket, whatever the length
+ * of the series, and the tail; holds a transaction at most about 200 ms, so several
+ * series may be answered as of slightly different commits. -ENOENT: no such series,
+ * -EINVAL: impossible question. */
 int store_reader_query(struct store_reader *r, const struct store_query *q,
 		       const struct store_ref *refs, size_t n, struct err *e,
 		       struct store_grid *grid, struct store_result *ret);
@@ -275,14 +287,28 @@ struct store_band {
 void store_group(const struct store_result *results, const unsigned *which, size_t n,
 		 size_t n_groups, size_t n_buckets, struct store_band *out);
 
-/* Does a series match NAME{LABEL=VALUE,...}? Name and values are shell patterns
- * ('*' also stands for '/'); besides its labels a series has host, role, rank
- * and process. Parsed once, freed with store_match_free(). -EINVAL and where
- * it is wrong. */
+/* Make rates of what a counter added: the answer's values become amounts a second
+ * (a step on the step axis). The rate of a bucket is the sum of its amounts over the
+ * distance from the last point before it to its own last point; an amount recorded
+ * at a moment came since the point before. So the first amount of all counts
+ * nowhere: it is not known since when it came; a bucket or point for which that
+ * leaves nothing is empty (aligned) or left out. Points of one moment count as one.
+ * Afterwards sum, min, max, first and last of a bucket are the rate, observed is 1. */
+void store_rate(struct store_result *r, enum store_axis axis);
+
+/* Does a series match NAME{LABEL=VALUE,...} or rate(NAME{...})? Name and values are
+ * shell patterns ('*' also stands for '/'); a value may be in double quotes, with \"
+ * for a quote; a label that a series lacks is "". Besides its own labels a series has
+ * host, role, rank and process. Parsed once, freed with store_match_free(). -EINVAL
+ * and where it is wrong. */
 struct store_match;
 int store_match_new(const char *pattern, struct err *e, struct store_match **ret);
 bool store_match_is(const struct store_match *m, const struct store_series *s);
+bool store_match_is_rate(const struct store_match *m);
 void store_match_free(struct store_match *m);
+
+/* Value of a label as patterns see it; the caller frees it. NULL: it has none. */
+char *store_series_label(const struct store_series *s, const char *label);
 
 /* ---- what is new ----------------------------------------------------------- */
 
@@ -355,6 +381,22 @@ struct store_checker {
  * are, or why the check could not be made. */
 int store_check_all(const char *db_path, const struct store_checker *c, struct err *e,
 		    uint64_t *ret);
+
+/* What repairing has left and what it could not. */
+struct store_repaired {
+	uint64_t rows, rows_lost; /* of tables; lost: as far as it can be known */
+	uint64_t points;          /* in chunks and rows of the tail that could be decoded */
+	uint64_t chunks_lost, points_lost, commits_lost;
+	char *kept; /* path of the old file; the caller frees it */
+};
+
+/* Write what can be read of DIR/FILE, which nobody writes, into a new file, and put
+ * it in its place: rows of all tables, chunks and rows of the tail that pass their
+ * checks, summaries made anew. The old one is kept as FILE.corrupt-UTCSECONDS. The
+ * new one has passed store_check(). -EBUSY: it is being written, or lives on this
+ * or another host. On error all is as it was. */
+int store_repair(const char *dir, const char *file, const struct store_checker *c, struct err *e,
+		 struct store_repaired *ret);
 
 /* ---- runs in a folder --------------------------------------------------- */
 

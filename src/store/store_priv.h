@@ -88,6 +88,14 @@ int migrate_copy(sqlite3 *db, const char *path, struct err *e, sqlite3 **ret);
 bool fstype_is_wal_safe(const char *dir);
 bool fstype_is_wal_safe_magic(uint64_t magic);
 
+/* ---- copy.c -------------------------------------------------------------------- */
+
+/* Copy a plain file, made or replaced (0600), down to the disk. On error `to` is
+ * gone. */
+int copy_file(const char *from, const char *to, struct err *e);
+/* What was renamed in dir is on the disk. */
+int copy_sync_dir(const char *dir, struct err *e);
+
 /* ---- catalog.c: processes and series -------------------------------------- */
 
 #define CATALOG_PROCESSES_MAX (64u << 10)
@@ -285,6 +293,8 @@ struct store {
 int store_abort(struct store *s, int r);
 /* 0, or -EUCLEAN: the first page of the file is no longer a database's. */
 int store_check_header(struct store *s, struct err *e);
+/* PATH.corrupt-UTCSECONDS that is not taken; the caller frees it. */
+char *store_aside_name(const char *path);
 int64_t store_mono_ns(void);
 int64_t store_utc_ns(void);
 

@@ -28,7 +28,7 @@ static const char *verify_what(const struct verify *v)
 int verify_found(struct verify *v, int r, const char *table, const char *format, ...)
 {
 	struct store_finding f = {.path = v->path, .table = table};
-	char row[128];
+	char row[128], name[32];
 	va_list ap;
 
 	if (r != -EUCLEAN)
@@ -38,6 +38,9 @@ int verify_found(struct verify *v, int r, const char *table, const char *format,
 	va_end(ap);
 	f.row = row;
 	f.what = verify_what(v);
+	/* What is wrong with a row may lie in another table. */
+	if (sscanf(f.what, "table %31[a-z]", name) == 1)
+		f.table = name;
 	r = v->to->found(v->to->arg, &f);
 	err_clear(v->e);
 	if (r == 0 && ++v->findings >= STORE_FINDINGS_MAX)
@@ -110,8 +113,8 @@ int verify_rows(struct verify *v, const char *table, const char *key, const char
 			r = verify_progress(v);
 	}
 	if (r == 0 && rc != SQLITE_DONE)
-		r = verify_found(v, db_fail(v->db, rc, "reading", v->e), table,
-				 "what follows %s", row);
+		r = verify_found(v, db_fail(v->db, rc, "reading", v->e), table, "what follows %s",
+				 row);
 	sqlite3_finalize(st);
 	return r;
 }
@@ -122,9 +125,9 @@ static int verify_process(struct verify *v, sqlite3_stmt *st)
 {
 	if (sqlite3_column_bytes(st, 1) != 16)
 		return err_set(v->e, -EUCLEAN, "%s: its identity is not 16 bytes", v->path);
-	return sqlite3_column_int64(st, 2) ? 0
-					   : err_set(v->e, -EUCLEAN, "%s: the row before is missing",
-						     v->path);
+	return sqlite3_column_int64(st, 2)
+		       ? 0
+		       : err_set(v->e, -EUCLEAN, "%s: the row before is missing", v->path);
 }
 
 static int verify_series(struct verify *v, sqlite3_stmt *st)
@@ -176,6 +179,7 @@ static int verify_block(struct verify *v, const struct tail_walk *w, const struc
 	if (!verify_is_kind(v, b->series, b->is_hist))
 		return blob_bad(w->id, v->e, (size_t)(w->c.p - w->start),
 				"a series that is not defined, or of another kind");
+	v->points_seen += b->n;
 	return b->is_hist ? tail_hists(w, b, &v->hists) : tail_points(w, b, &v->points);
 }
 
@@ -199,6 +203,7 @@ static int verify_entry(struct verify *v, const struct merged *m, const struct m
 	hists_reset(&v->hists);
 	if (!verify_is_kind(v, x->series, x->is_hist))
 		return blob_bad(m->id, v->e, 0, "a series that is not defined, or of another kind");
+	v->points_seen += x->n;
 	if (x->is_hist)
 		return merged_hists(m, x, &v->hists);
 	r = merged_axis(m, x->axis, &v->columns, &v->axis);
@@ -242,8 +247,8 @@ static int verify_tail(struct verify *v, sqlite3_stmt *st)
 	int r;
 
 	v->seq = id.a;
-	r = verify_tail_row(v, &id, sqlite3_column_blob(st, 1),
-			    (size_t)sqlite3_column_bytes(st, 1), &first, &is_merged);
+	r = verify_tail_row(v, &id, sqlite3_column_blob(st, 1), (size_t)sqlite3_column_bytes(st, 1),
+			    &first, &is_merged);
 	if (r < 0)
 		return r;
 	if (is_merged != (id.a <= folded))

@@ -16,6 +16,7 @@ struct verify {
 	struct err *e; /* one finding, or why the check cannot go on */
 	const struct store_checker *to;
 	uint64_t findings, done, total;
+	uint64_t points_seen; /* in rows of the tail */
 	struct blob_codec codec;
 	struct column_codec columns;
 	uint8_t *kinds; /* of series, id - 1; 0: not known */
