@@ -37,6 +37,12 @@ int cmd_simulate(int argc, char **argv);
 const struct opt *cmd_recover_options(void);
 int cmd_recover(int argc, char **argv);
 
+const struct opt *cmd_gc_options(void);
+int cmd_gc(int argc, char **argv);
+
+const struct opt *cmd_rm_options(void);
+int cmd_rm(int argc, char **argv);
+
 const struct opt *cmd_version_options(void);
 int cmd_version(int argc, char **argv);
 

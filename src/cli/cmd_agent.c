@@ -83,10 +83,23 @@ static void agent_open_log(void)
 	log_open(fd >= 0 ? fd : STDERR_FILENO, level);
 }
 
+static void agent_limit(const struct config *c)
+{
+	const struct store_limits l = {
+		.keep_raw_ns = config_number(c, "store.keep_raw", 0),
+		.max_bytes = (uint64_t)config_number(c, "store.max_size", 0),
+	};
+
+	if (config_flag(c, "store.cleanup"))
+		wiring_limit(&l);
+}
+
 /* What no argument says, the configuration does; then the log can be opened. */
 static void agent_configure(struct settings *s)
 {
 	size_t i;
+
+	agent_limit(s->config);
 
 	if (arg_idle_exit < 0)
 		arg_idle_exit = config_number(s->config, "agent.idle_exit", 0);

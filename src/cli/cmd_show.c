@@ -355,6 +355,7 @@ static void show_json_series(struct json *j, const struct store_series *d,
 	json_kstr(j, "source", d->source);
 	json_kuint(j, "count", st->count);
 	json_kuint(j, "nan", st->nan);
+	json_kuint(j, "lost", d->lost);
 	view_json_number(j, "last", st->last, st->count > 0);
 	view_json_step(j, "last_step", st->last_step);
 	view_json_number(j, "min", st->min, has);

@@ -127,6 +127,36 @@ const struct command commands[] = {
 		.run = cmd_simulate,
 	},
 	{
+		.name = "gc",
+		.args = "[OPTIONS]",
+		.summary = "make room: drop single points of old runs, or whole runs",
+		.about = "What goes are single points, the oldest first; summaries, charts over "
+			 "them and\nevents stay. Runs that are being recorded are left alone; "
+			 "whole runs go only with\n--remove-runs. Bytes that would be freed are "
+			 "about right.",
+		.examples = "  lapse gc --keep-raw 30d --dry-run\n"
+			    "  lapse gc --max-total 500G --max-size 10G\n"
+			    "  lapse gc --older-than 365d --remove-runs",
+		.options = cmd_gc_options,
+		.run = cmd_gc,
+	},
+	{
+		.name = "rm",
+		.args = "[OPTIONS] RUN...",
+		.summary = "remove runs for good",
+		.about =
+			"RUN is an id, the beginning of one, \"last\" (the newest), or the path of "
+			"a run's\nfolder. A run that is being recorded is refused, and a folder "
+			"that "
+			"does not look\nlike a run. Links are not followed.",
+		.examples =
+			"  lapse rm 20261128-010203-abcd\n"
+			"  lapse ls --json | jq -r '.[] | select(.outcome == \"lost\") | .id' | "
+			"xargs lapse rm",
+		.options = cmd_rm_options,
+		.run = cmd_rm,
+	},
+	{
 		.name = "version",
 		.args = "[OPTIONS]",
 		.summary = "print the version",

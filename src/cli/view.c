@@ -82,6 +82,23 @@ static void view_warn(const char *command, const char *text)
 	}
 }
 
+static void view_note_lost(const struct view *v, const char *command)
+{
+	char text[FMT_MAX];
+	uint64_t points = 0;
+	size_t i, n = 0;
+
+	for (i = 0; i < v->n_series; i++) {
+		points += v->series[i].lost;
+		n += v->series[i].lost > 0;
+	}
+	if (n)
+		fprintf(stderr,
+			"lapse %s: note: the oldest points of %zu series (%s) were dropped to save "
+			"room; what needs single points is of the others\n",
+			command, n, fmt_count(text, (double)points));
+}
+
 int view_open(struct view *v, const char *command, const char *root, const char *what)
 {
 	char base[4096], dir[4096];
@@ -98,6 +115,8 @@ int view_open(struct view *v, const char *command, const char *root, const char 
 		fprintf(stderr, "lapse %s: %s\n", command, e.text);
 	else
 		view_warn(command, store_reader_warning(v->reader));
+	if (!err)
+		view_note_lost(v, command);
 	return err;
 }
 
@@ -210,6 +229,29 @@ static int view_stat_point(void *arg, const struct store_point *p)
 	return 0;
 }
 
+/* What is known of all points, also of those that are no longer stored. */
+static int view_stat_lost(const struct view *v, const struct store_series *s, bool all_segments,
+			  struct view_stat *st, struct err *e)
+{
+	const struct store_ref ref = {s->host, s->id};
+	struct store_bucket b;
+	int err = store_reader_total(v->reader, &ref, all_segments, e, &b);
+
+	if (err || b.count == 0)
+		return err;
+	st->count = b.nan + b.observed;
+	st->nan = b.nan;
+	st->sum = b.sum;
+	if (b.min < st->min || isnan(st->min))
+		st->min_step = SINK_STEP_NONE;
+	if (b.max > st->max || isnan(st->max))
+		st->max_step = SINK_STEP_NONE;
+	st->min = b.min;
+	st->max = b.max;
+	st->first_ns = b.time_min;
+	return 0;
+}
+
 int view_stat(const struct view *v, const struct store_series *s, const struct store_range *range,
 	      struct view_stat *ret, struct err *e)
 {
@@ -223,6 +265,8 @@ int view_stat(const struct view *v, const struct store_series *s, const struct s
 	int err = store_reader_points(v->reader, s->host, s->id, range ? range : &all,
 				      view_stat_point, &st, e);
 
+	if (!err && s->lost && (!range || (!range->by_time && !range->by_step)))
+		err = view_stat_lost(v, s, range && range->all_segments, &st, e);
 	if (!err)
 		*ret = st;
 	return err;

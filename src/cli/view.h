@@ -46,7 +46,8 @@ char *view_process_text(char *out, size_t cap, const struct view *v, unsigned ho
  * it must be said whose a thing is? */
 bool view_is_several(const struct view *v);
 
-/* All of a series' points in one number each. */
+/* All of a series' points in one number each. Of points that retention has dropped
+ * count, nan, min, max and sum still know; the steps of min and max do not. */
 struct view_stat {
 	uint64_t count; /* points; observations for a histogram */
 	uint64_t nan;   /* of them NaN; these are in none of the values below but last */

@@ -6,8 +6,12 @@
 #define CLI_WIRING_H
 
 #include "agent/agent.h"
+#include "store/store.h"
 
 /* The store layer as the agent wants it. */
 extern const struct agent_store wiring_store;
+
+/* Retention of the runs that it holds from now on (copied); without this call none. */
+void wiring_limit(const struct store_limits *l);
 
 #endif

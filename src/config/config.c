@@ -176,6 +176,8 @@ static int config_set(struct config *c, size_t i, const struct doc_node *key, ui
 		return doc_error(e, c->file, n->line, n->column, "%s: %s", k->path, why);
 	if (k->convert)
 		v.number = k->convert(v.number);
+	else if (k->scale > 0)
+		v.number = (int64_t)(v.real * k->scale);
 	if (!k->readers && !k->same_as)
 		config_note_effect(c, k, &v, key);
 	value_done(&s->value);

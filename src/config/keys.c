@@ -7,6 +7,7 @@
 
 #define KEYS_RING_KIB_MAX (1 << 24) /* 16 GiB, the largest ring (docs/wire.md) */
 #define KEYS_LANES_MAX 256
+#define KEYS_GIB_MAX (1 << 20)
 #define KEYS_RECORD_BYTES 32 /* of a record with one value */
 
 #define READ_RUN CONFIG_READ_RUN
@@ -66,6 +67,15 @@ const struct config_key config_keys[] = {
 	 .option = "agent --verbose",
 	 .help = "more messages in agent.log"},
 
+	{.path = "store.keep_raw", .type = CONFIG_DURATION, .readers = READ_AGENT,
+	 .help = "single points of a run that are older go while it is recorded, summaries and "
+		 "events stay; 0 or none: no limit"},
+	{.path = "store.max_size", .type = CONFIG_BYTES, .readers = READ_AGENT,
+	 .help = "of a larger file of a run and host the oldest single points go; 0 or none: no "
+		 "limit"},
+	{.path = "store.cleanup", .type = CONFIG_BOOL, .readers = READ_AGENT, .preset = "true",
+	 .help = "false: store.keep_raw and store.max_size have no effect"},
+
 	{.path = "record.ring_kib", .type = CONFIG_INT, .readers = READ_PYTHON,
 	 .env = "LAPSE_RING_KIB", .python = "ring_kib", .hi = KEYS_RING_KIB_MAX,
 	 .help = "size of a process's ring in KiB; none or 0: 8448"},
@@ -98,6 +108,13 @@ const struct config_key config_keys[] = {
 	{.path = "metrics_collection.buffer_size", .type = CONFIG_INT, .lo = 1, .hi = 1 << 28,
 	 .same_as = "record.ring_kib", .convert = keys_ring_of_records,
 	 .help = "record.ring_kib, for so many records of one value in the first thread"},
+	{.path = "performance_tuning.max_database_size_gb", .type = CONFIG_NUMBER,
+	 .hi = KEYS_GIB_MAX, .same_as = "store.max_size", .scale = 1 << 30,
+	 .help = "store.max_size, in GiB"},
+	{.path = "performance_tuning.auto_cleanup", .type = CONFIG_BOOL,
+	 .same_as = "store.cleanup", .help = "store.cleanup"},
+	{.path = "metrics_collection.auto_cleanup", .type = CONFIG_BOOL,
+	 .same_as = "store.cleanup", .help = "store.cleanup"},
 	{.path = "monitoring.visualization", .type = CONFIG_BLOCK, .same_as = "visualization",
 	 .help = "the block visualization"},
 	{.path = "monitoring.alerting", .type = CONFIG_BLOCK, .same_as = "alerting",
@@ -150,13 +167,9 @@ const struct config_key config_keys[] = {
 	KEYS_NONE("performance_tuning.flush_interval", CONFIG_DURATION, "1s", "between commits"),
 	KEYS_NONE("performance_tuning.use_memory_maps", CONFIG_BOOL, "true",
 		  "records go through mapped memory"),
-	KEYS_NONE("performance_tuning.auto_cleanup", CONFIG_BOOL, "false", "delete old runs"),
-	KEYS_NONE("performance_tuning.max_database_size_gb", CONFIG_NUMBER, NULL,
-		  "space that runs may take"),
 	KEYS_NONE("metrics_collection.flush_interval", CONFIG_DURATION, "1s", "between commits"),
 	KEYS_NONE("metrics_collection.compression_enabled", CONFIG_BOOL, "true",
 		  "compress what is stored"),
-	KEYS_NONE("metrics_collection.auto_cleanup", CONFIG_BOOL, "false", "delete old runs"),
 	KEYS_NONE("metrics_collection.save_interval", CONFIG_INT, NULL, "steps between writes"),
 	KEYS_NONE("gradient_monitoring.track_layers", CONFIG_WORDS, NULL, "layers to watch"),
 	KEYS_NONE("gradient_monitoring.compute_layer_stats", CONFIG_BOOL, "false",

@@ -42,6 +42,7 @@ struct config_key {
 	const char *python;            /* its name in the settings of lapse.init(), or NULL */
 	const char *same_as;           /* the key that this other name sets, or NULL */
 	int64_t (*convert)(int64_t v); /* from this key's unit to that one's, or NULL */
+	double scale;                  /* NUMBER with same_as: that one's unit in this one's */
 	int64_t lo, hi;                /* range of INT, DURATION, BYTES, NUMBER (in
 					  its unit; ns); 0, 0: anything not negative */
 	const char *const *choices;    /* of CHOICES, ended by NULL */

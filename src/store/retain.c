@@ -79,6 +79,7 @@ struct retain {
 	struct retain_row rows[RETAIN_ROWS + 1]; /* n_rows, with the one to look ahead */
 	size_t n_rows;
 	uint64_t dropped; /* chunks */
+	bool dry;         /* only count them */
 };
 
 /* ---- a pass ------------------------------------------------------------------ */
@@ -264,18 +265,23 @@ static int retain_release(struct retain *p, enum retain_sql which, struct retain
 
 static int retain_drop_row(struct retain *p, const struct chunk *c)
 {
-	int r = retain_delete(p, RETAIN_DROP_CHUNK, c->series, c->ordinal);
+	struct store_retained *done = &p->s->retain.done;
+	int r = 0;
 
-	if (r == 0)
-		r = retain_release(p, RETAIN_DROP_PACK, &p->packs, c->pack);
-	if (r == 0)
-		r = retain_release(p, RETAIN_DROP_AXIS, &p->axes, c->axis);
-	if (r == 0) {
-		p->dropped++;
-		p->s->retain.done.chunks++;
-		p->s->retain.done.points += c->n;
+	if (!p->dry) {
+		r = retain_delete(p, RETAIN_DROP_CHUNK, c->series, c->ordinal);
+		if (r == 0)
+			r = retain_release(p, RETAIN_DROP_PACK, &p->packs, c->pack);
+		if (r == 0)
+			r = retain_release(p, RETAIN_DROP_AXIS, &p->axes, c->axis);
 	}
-	return r;
+	if (r < 0)
+		return r;
+	p->dropped++;
+	done->chunks++;
+	done->points += c->n;
+	done->bytes += c->len;
+	return 0;
 }
 
 /* Does it stay? So does what was folded since the pass began: who else refers to its
@@ -378,8 +384,9 @@ static void retain_finish(struct store *s, const struct store_limits *l)
 {
 	int64_t now = store_mono_ns();
 
+	/* Nothing may go until something is folded. */
 	if (s->retain.pass->dropped == 0)
-		s->retain.size_ns = now + RETAIN_AGAIN_NS;
+		s->retain.pack = s->retain.pass->packs.last;
 	s->retain.age_ns = now + retain_age_period(l);
 	retain_stop(&s->retain);
 }
@@ -458,7 +465,8 @@ static int retain_step(struct store *s, const struct store_limits *l, struct err
 	if (r < 0)
 		return r;
 	due = l->keep_raw_ns && now >= s->retain.age_ns;
-	due = due || (retain_is_large(&z, l) && now >= s->retain.size_ns);
+	due = due || (retain_is_large(&z, l) && now >= s->retain.size_ns &&
+		      s->meta[META_PACK] != s->retain.pack);
 	if (due) {
 		r = retain_new(s, e);
 		return r < 0 ? r : 1;
@@ -492,4 +500,55 @@ int store_retain(struct store *s, const struct store_limits *l, struct err *e)
 void store_retained(const struct store *s, struct store_retained *out)
 {
 	*out = s->retain.done;
+}
+
+/* ---- only looking ------------------------------------------------------------------- */
+
+static int retain_dry(struct store *s, const struct store_limits *l, struct err *e)
+{
+	int r = retain_new(s, e);
+
+	if (r < 0)
+		return r;
+	s->retain.pass->dry = true;
+	r = retain_work(s->retain.pass, retain_look, INT64_MAX);
+	if (r == 0)
+		r = retain_decide(s->retain.pass, l);
+	if (r == 0)
+		r = retain_work(s->retain.pass, retain_drop, INT64_MAX);
+	if (r == 0 && s->retain.pass->all)
+		s->retain.done.bytes += (uint64_t)((double)s->retain.done.bytes *
+						   (double)s->retain.pass->axis_bytes /
+						   (double)s->retain.pass->all);
+	retain_stop(&s->retain);
+	return r;
+}
+
+int store_retain_look(const char *db_path, const struct store_limits *l, struct err *e,
+		      struct store_retained *ret)
+{
+	struct store *s = xcalloc(1, sizeof(*s)); /* as much of one as a pass needs */
+	struct buf warning;
+	int r;
+
+	buf_init(&warning, 4096);
+	blob_codec_init(&s->codec);
+	column_codec_init(&s->columns);
+	s->path = xstrdup(db_path);
+	r = db_open_reader(db_path, &warning, e, &s->db);
+	if (r == 0)
+		r = db_exec(s->db, "BEGIN", e);
+	if (r == 0)
+		r = store_meta_read(s->db, e, s->meta);
+	if (r == 0)
+		r = retain_dry(s, l, e);
+	if (r == 0)
+		*ret = s->retain.done;
+	sqlite3_close_v2(s->db);
+	blob_codec_done(&s->codec);
+	column_codec_done(&s->columns);
+	buf_done(&warning);
+	free(s->path);
+	free(s);
+	return r;
 }

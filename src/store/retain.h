@@ -26,7 +26,8 @@ struct retain;
 struct retain_state {
 	struct retain *pass; /* at work; NULL: none */
 	int64_t age_ns;      /* CLOCK_MONOTONIC: look for old points from then on */
-	int64_t size_ns;     /* and for the oldest of too many */
+	int64_t size_ns;     /* and for the oldest of too many, */
+	int64_t pack;        /* once there is another last pack than this */
 	struct store_retained done;
 };
 /* Forget the pass that is at work; what it has deleted stays deleted. */

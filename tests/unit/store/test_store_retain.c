@@ -39,7 +39,7 @@ static void retain(struct store *s, const char *dir, const struct store_limits *
 	struct err e = {0};
 	int r;
 
-	s->retain.age_ns = s->retain.size_ns = 0;
+	s->retain.age_ns = s->retain.size_ns = s->retain.pack = 0;
 	do {
 		r = store_retain(s, l, &e);
 		if (r < 0)
@@ -323,7 +323,7 @@ static void random_slices(void **state)
 			if (rng(30) == 0)
 				l.max_bytes = 200000 + rng(1000000);
 			if (rng(3) == 0)
-				s->retain.age_ns = s->retain.size_ns = 0;
+				s->retain.age_ns = s->retain.size_ns = s->retain.pack = 0;
 			if (store_retain(s, &l, &e) < 0)
 				fail_msg("store_retain: %s", e.text);
 			break;
