@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the agent can take: records a second from a full ring through decoding to
- * COMMIT, beside one row a sample into SQLite; then a real agent under a million
- * records a second for 20 s (BENCH_SECONDS): drops, CPU, bytes a sample.
+ * COMMIT, beside one row a sample into SQLite; then a real agent for 20 s
+ * (BENCH_SECONDS) under a thousand series at 1 and at 100 Hz, a usual loop, and a
+ * million records a second: drops, CPU, memory, bytes written and kept.
  */
 #include "agent/client.h"
 #include "bench.h"
+#include "simulate/mixed.h"
 #include "store/store.h"
 #include "wire/clock.h"
 
@@ -13,6 +15,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -24,6 +27,8 @@
 
 #define LAPS 5
 #define PEER_ROWS 500000
+#define THOUSAND 1000
+#define SETTLE 3 /* seconds */
 
 static char shm[] = "/dev/shm/bench-agent-XXXXXX";
 static char disk[] = "/var/tmp/bench-agent-XXXXXX";
@@ -164,32 +169,47 @@ static pid_t start_agent(const char *self)
 	return pid;
 }
 
-/* CPU seconds of a process. */
-static double cpu_of(pid_t pid)
-{
-	struct timespec t;
-	clockid_t id;
+/* What a process has used. */
+struct usage {
+	double at;       /* bench_now() */
+	double cpu;      /* s, all threads */
+	double written;  /* bytes given to write() */
+	double device;   /* bytes that the kernel had to write for it, so far */
+	double rss_peak; /* bytes of its own memory at most */
+	double sleeps;   /* times that it let go of a CPU by itself */
+};
 
-	if (clock_getcpuclockid(pid, &id) != 0 || clock_gettime(id, &t) < 0)
-		return 0;
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* Bytes that a process gave to write(). */
-static double written_by(pid_t pid)
+/* The number behind `key` in /proc/PID/file, 0 if it is not there. */
+static double proc_number(pid_t pid, const char *file, const char *key)
 {
-	char path[64], line[128];
+	char path[64], line[256];
 	unsigned long long n = 0;
+	size_t len = strlen(key);
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/io", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
 	f = fopen(path, "r");
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "wchar: %llu", &n) == 1)
+		if (strncmp(line, key, len) == 0 && sscanf(line + len, "%llu", &n) == 1)
 			break;
 	if (f)
 		fclose(f);
 	return (double)n;
+}
+
+static struct usage usage_of(pid_t pid)
+{
+	struct usage u = {.at = bench_now()};
+	struct timespec t;
+	clockid_t id;
+
+	if (clock_getcpuclockid(pid, &id) == 0 && clock_gettime(id, &t) == 0)
+		u.cpu = (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+	u.written = proc_number(pid, "io", "wchar:");
+	u.device = proc_number(pid, "io", "write_bytes:");
+	u.rss_peak = proc_number(pid, "status", "VmHWM:") * 1024;
+	u.sleeps = proc_number(pid, "status", "voluntary_ctxt_switches:");
+	return u;
 }
 
 /* A million records a second: 1,000 each millisecond, late ones made up for. */
@@ -212,6 +232,46 @@ static uint64_t train_flat_out(double seconds)
 		usleep(500);
 	}
 	return n;
+}
+
+/* A thousand series with values of the mixed set, all in one frame, `hz` times a second. */
+static uint64_t train_thousand(double seconds, double hz)
+{
+	static struct lapse_value v[THOUSAND];
+	double t0, wait, *values = malloc(sizeof(double) * MIXED_SERIES * MIXED_POINTS);
+	char name[32];
+	uint64_t step, i;
+
+	if (!values)
+		die("memory", "none");
+	for (i = 0; i < MIXED_SERIES; i++)
+		mixed_values(1, (unsigned)i, values + i * MIXED_POINTS, MIXED_POINTS);
+	for (i = 0; i < THOUSAND; i++) {
+		snprintf(name, sizeof(name), "metric/%d", (int)i);
+		v[i].metric = lapse_gauge(name, "1", "", NULL);
+	}
+	t0 = bench_now();
+	for (step = 0; (double)step < seconds * hz; step++) {
+		for (i = 0; i < THOUSAND; i++)
+			v[i].value = values[i % MIXED_SERIES * MIXED_POINTS +
+					    (step + 1009 * (i / MIXED_SERIES)) % MIXED_POINTS];
+		lapse_log(v, THOUSAND);
+		wait = t0 + (double)(step + 1) / hz - bench_now();
+		if (wait > 0)
+			usleep((useconds_t)(wait * 1e6));
+	}
+	free(values);
+	return step * THOUSAND;
+}
+
+static uint64_t train_1hz(double seconds)
+{
+	return train_thousand(seconds, 1);
+}
+
+static uint64_t train_100hz(double seconds)
+{
+	return train_thousand(seconds, 100);
 }
 
 /* A usual loop: 50 steps a second, 20 metrics in a frame and 5 spans a step. */
@@ -263,28 +323,35 @@ static void trainer(uint64_t (*train)(double seconds), double seconds, int out)
 	_exit(0);
 }
 
-static int64_t folder_bytes(const char *root)
-{
-	char command[400];
-	long long bytes = 0;
-	FILE *p;
+static double files_bytes;
 
-	snprintf(command, sizeof(command), "du -sb '%s' | cut -f1", root);
-	p = popen(command, "r");
-	if (!p || fscanf(p, "%lld", &bytes) != 1)
-		bytes = -1;
-	if (p)
-		pclose(p);
-	return bytes;
+static int add_file(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)path;
+	(void)at;
+	files_bytes += type == FTW_F ? (double)st->st_size : 0;
+	return 0;
 }
 
-/* One trainer under a real agent, until its run is folded and closed. */
-static void run_agent(const char *self, const char *name, uint64_t (*train)(double), double seconds,
-		      struct trained *ret)
+/* Bytes of all files under root. */
+static double folder_bytes(const char *root)
 {
-	double cpu, written, bytes = -1;
+	files_bytes = 0;
+	nftw(root, add_file, 8, FTW_PHYS);
+	return files_bytes;
+}
+
+/* One trainer under a real agent, until its run is folded and closed. What was used
+ * from SETTLE seconds after the trainer's start (definitions are stored then) to its
+ * end is *ret_steady, over all *ret_all. */
+static double run_agent(const char *self, const char *name, uint64_t (*train)(double),
+			double seconds, struct trained *ret, struct usage *ret_steady,
+			struct usage *ret_all)
+{
+	double bytes = -1;
+	struct usage u;
 	pid_t agent, child;
-	char runs[300], text[64];
+	char runs[300];
 	int out[2], i;
 
 	snprintf(runs, sizeof(runs), "%s/%s", disk, name);
@@ -296,36 +363,80 @@ static void run_agent(const char *self, const char *name, uint64_t (*train)(doub
 	child = fork();
 	if (child == 0)
 		trainer(train, seconds, out[1]);
+	sleep(SETTLE);
+	u = usage_of(agent);
 	if (read(out[0], ret, sizeof(*ret)) != sizeof(*ret))
 		die("trainer", "no figures");
+	*ret_steady = usage_of(agent);
 	waitpid(child, NULL, 0);
-	for (i = 0; i < 100 && (double)folder_bytes(runs) != bytes; i++) {
-		bytes = (double)folder_bytes(runs);
+	for (i = 0; i < 100 && folder_bytes(runs) != bytes; i++) {
+		bytes = folder_bytes(runs);
 		usleep(2500000);
 	}
-	cpu = cpu_of(agent);
-	written = written_by(agent);
+	*ret_all = usage_of(agent);
 	kill(agent, SIGTERM);
 	waitpid(agent, NULL, 0);
-	snprintf(text, sizeof(text), "agent/%s-cpu", name);
-	bench_print(text, cpu / seconds, "cores", NULL, 0, BENCH_NONE, 0);
-	snprintf(text, sizeof(text), "agent/%s-bytes-written", name);
-	bench_print(text, written / (double)ret->samples, "B/sample", NULL, 0, BENCH_NONE, 0);
+	close(out[0]);
+	close(out[1]);
+	ret_steady->at -= u.at;
+	ret_steady->cpu -= u.cpu;
+	ret_steady->written -= u.written;
+	ret_steady->device -= u.device;
+	ret_steady->sleeps -= u.sleeps;
+	return bytes;
+}
+
+static void print_figure(const char *name, const char *what, double value, const char *unit,
+			 enum bench_goal kind, double goal)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "agent/%s-%s", name, what);
+	bench_print(text, value, unit, NULL, 0, kind, goal);
+}
+
+static void bench_load(const char *self, const char *name, uint64_t (*train)(double),
+		       double seconds, double cpu_goal)
+{
+	struct usage steady, all;
+	struct trained t;
+	double bytes = run_agent(self, name, train, seconds, &t, &steady, &all);
+	double n = (double)t.samples, n_steady = n * steady.at / seconds;
+	char text[64];
+
+	print_figure(name, "cpu", 100 * steady.cpu / steady.at, "% of a core",
+		     cpu_goal > 0 ? BENCH_VALUE_MAX : BENCH_NONE, cpu_goal);
+	print_figure(name, "cpu-all", 100 * all.cpu / seconds, "% of a core", BENCH_NONE, 0);
+	print_figure(name, "sleeps", steady.sleeps / steady.at, "1/s", BENCH_NONE, 0);
+	print_figure(name, "memory", all.rss_peak / (1 << 20), "MiB", BENCH_VALUE_MAX, 12);
+	print_figure(name, "bytes-given", steady.written / n_steady, "B/sample", BENCH_NONE, 0);
+	print_figure(name, "bytes-to-device", all.device / n, "B/sample", BENCH_NONE, 0);
 	snprintf(text, sizeof(text), "agent/%s-bytes-kept", name);
-	bench_print(text, bytes / (double)ret->samples, "B/sample",
-		    "time, step and value as they are", 24, BENCH_NONE, 0);
+	bench_print(text, bytes / n, "B/sample", "time, step and value as they are", 24, BENCH_NONE,
+		    0);
+	print_figure(name, "rate", n / seconds, "samples/s", BENCH_NONE, 0);
+	print_figure(name, "dropped", (double)t.stats.dropped, "records", BENCH_VALUE_MAX, 0);
 }
 
 static void bench_real(const char *self, double seconds)
 {
-	struct trained t;
+	static const struct {
+		const char *name;
+		uint64_t (*train)(double seconds);
+		double share, cpu_goal;
+	} rows[] = {
+		{"1000x1hz", train_1hz, 1, 0.3},
+		{"1000x100hz", train_100hz, 1, 0},
+		{"usual", train_usual, 0.5, 0},
+		{"million", train_flat_out, 1, 0},
+	};
+	const char *only = getenv("BENCH_LOAD");
+	size_t i;
 
-	run_agent(self, "usual", train_usual, seconds / 2, &t);
-	run_agent(self, "million", train_flat_out, seconds, &t);
-	bench_print("agent/million-rate", (double)t.stats.attempts / seconds, "records/s", NULL, 0,
-		    BENCH_VALUE_MIN, 0.99e6);
-	bench_print("agent/million-dropped", (double)t.stats.dropped, "records", NULL, 0,
-		    BENCH_VALUE_MAX, 0);
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (!only || strcmp(only, rows[i].name) == 0)
+			bench_load(self, rows[i].name, rows[i].train, seconds * rows[i].share,
+				   rows[i].cpu_goal);
 }
 
 int main(int argc, char **argv)
@@ -339,7 +450,8 @@ int main(int argc, char **argv)
 		die("folders", "cannot be made");
 	/* First: its trainer is a child that must not inherit an open ring. */
 	bench_real(argv[0], seconds);
-	bench_commit();
+	if (!getenv("BENCH_LOAD"))
+		bench_commit();
 	snprintf(command, sizeof(command), "rm -rf '%s' '%s'", shm, disk);
 	return system(command) != 0;
 }
