@@ -363,7 +363,9 @@ static int fold_write(struct fold *f)
 	sqlite3_stmt *st = s->sql[SQL_TAIL_DELETE];
 	int r;
 
-	f->meta[META_FOLDED] = (int64_t)f->rows[f->n_rows - 1].seq;
+	/* Merged rows alone may all be older than what was folded last. */
+	if (f->meta[META_FOLDED] < (int64_t)f->rows[f->n_rows - 1].seq)
+		f->meta[META_FOLDED] = (int64_t)f->rows[f->n_rows - 1].seq;
 	fold_choose_sealed(f);
 	r = seal_entries(s, &f->build, f->meta, f->e);
 	if (r < 0)
@@ -470,6 +472,14 @@ static bool fold_is_due(const struct store *s)
 		store_mono_ns() - s->tail_since > (int64_t)FOLD_SECONDS * 1000000000);
 }
 
+/* Megabytes in small pieces are not needed for minutes: back to the system. */
+static void fold_trim(void)
+{
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}
+
 int store_fold(struct store *s, bool all, struct err *e)
 {
 	int r = 0;
@@ -479,7 +489,7 @@ int store_fold(struct store *s, bool all, struct err *e)
 	if (all) {
 		while (r == 0 && (s->tail_rows || s->n_merged))
 			r = fold_batch(s, fold_scaled(s, FOLD_BYTES), true, e);
-		malloc_trim(0);
+		fold_trim();
 		return r;
 	}
 	r = store_check_header(s, e);
@@ -490,7 +500,7 @@ int store_fold(struct store *s, bool all, struct err *e)
 		r = fold_batch(s, fold_scaled(s, FOLD_SLICE), false, e);
 	if (s->folding && (r < 0 || !s->tail_rows)) {
 		s->folding = false;
-		malloc_trim(0); /* megabytes in small pieces, not needed for minutes */
+		fold_trim();
 	}
 	return r < 0 ? r : s->folding;
 }

@@ -194,6 +194,41 @@ static void test_older_points_come_first(void **state)
 	free(got.v);
 }
 
+/* What is folded last may leave no merged row, while an older one is still there:
+ * sealing that alone must not take the numbers of commits back. */
+static void test_numbers_never_go_back(void **state)
+{
+	struct store *s = storetest_open(*state);
+	uint32_t p = storetest_process(s, 1), a = storetest_series(s, p, "a", SINK_GAUGE);
+	uint32_t b = storetest_series(s, p, "b", SINK_GAUGE), k;
+
+	for (k = 0; k < 5; k++) {
+		uint32_t id;
+		char name[8];
+
+		snprintf(name, sizeof(name), "c%u", k);
+		id = storetest_series(s, p, name, SINK_GAUGE);
+		push_many(s, id, 8000, 0);
+	}
+	push_many(s, a, 8000, 0);
+	storetest_merge(s); /* a merged row of 48,000 points, as of commit 6 */
+	push_many(s, b, CHUNK_POINTS_MAX, 0);
+	storetest_merge(s); /* one full chunk, and nothing beside it */
+	check_tail(*state, 0, 1);
+	assert_int_equal(storetest_sql(*state, "SELECT max(seq) FROM tail"), 6);
+	assert_int_equal(s->meta[META_FOLDED], 7);
+	storetest_fold(s);
+	assert_int_equal(s->meta[META_FOLDED], 7);
+	storetest_check(*state);
+	storetest_close(s);
+	s = storetest_open(*state);
+	storetest_push(s, a, 9000, 9000, 1);
+	storetest_commit(s);
+	assert_int_equal(storetest_sql(*state, "SELECT max(seq) FROM tail"), 8);
+	storetest_close(s);
+	storetest_check(*state);
+}
+
 static void test_chunks_never_cross_a_segment(void **state)
 {
 	struct store *s = storetest_open(*state);
@@ -544,6 +579,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nothing_is_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_few_points_stay_merged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_older_points_come_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_numbers_never_go_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_chunks_never_cross_a_segment, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_figures, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_tree, setup, teardown),
