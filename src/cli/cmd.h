@@ -37,6 +37,9 @@ int cmd_simulate(int argc, char **argv);
 const struct opt *cmd_recover_options(void);
 int cmd_recover(int argc, char **argv);
 
+const struct opt *cmd_edit_options(void);
+int cmd_edit(int argc, char **argv);
+
 const struct opt *cmd_gc_options(void);
 int cmd_gc(int argc, char **argv);
 

@@ -7,6 +7,10 @@
 
 #include <stdio.h>
 
+#define RUN_NEEDED                                                                                 \
+	"RUN is an id, the beginning of one, \"last\" (the newest), or the path of a run's\n"      \
+	"folder."
+
 #define RUN_ABOUT                                                                                  \
 	"RUN is an id, the beginning of one, \"last\" (the newest; the default), or the path of\n" \
 	"a run's folder."
@@ -127,6 +131,18 @@ const struct command commands[] = {
 		.run = cmd_simulate,
 	},
 	{
+		.name = "edit",
+		.args = "[OPTIONS] RUN",
+		.summary = "change name, project, tags or notes of a run",
+		.about = RUN_NEEDED "\nIt works while the run is recorded; what was recorded is "
+				    "not changed, a small file in\nthe run's folder says what to "
+				    "show instead.",
+		.examples = "  lapse edit last --tags +good,-wip --notes 'the one for the paper'\n"
+			    "  lapse edit 20261128-010203-abcd --name baseline",
+		.options = cmd_edit_options,
+		.run = cmd_edit,
+	},
+	{
 		.name = "gc",
 		.args = "[OPTIONS]",
 		.summary = "make room: drop single points of old runs, or whole runs",
@@ -144,11 +160,8 @@ const struct command commands[] = {
 		.name = "rm",
 		.args = "[OPTIONS] RUN...",
 		.summary = "remove runs for good",
-		.about =
-			"RUN is an id, the beginning of one, \"last\" (the newest), or the path of "
-			"a run's\nfolder. A run that is being recorded is refused, and a folder "
-			"that "
-			"does not look\nlike a run. Links are not followed.",
+		.about = RUN_NEEDED " A run that is being recorded is refused, and a folder that "
+				    "does not look\nlike a run. Links are not followed.",
 		.examples =
 			"  lapse rm 20261128-010203-abcd\n"
 			"  lapse ls --json | jq -r '.[] | select(.outcome == \"lost\") | .id' | "

@@ -206,6 +206,38 @@ static void runinfo_hosts(struct store_reader *r)
 	buf_done(&b);
 }
 
+static void runinfo_edit_one(struct store_reader *r, enum runinfo_text which, bool has,
+			     const char *text)
+{
+	if (!has)
+		return;
+	free(r->run_text[which]);
+	r->run_text[which] = xstrdup(text);
+}
+
+/* What was changed afterwards goes before what was recorded. */
+static void runinfo_edit(struct store_reader *r)
+{
+	struct run_edit *edit = xcalloc(1, sizeof(*edit));
+	char *dir = xstrdup(r->hosts[0].path);
+	struct err e = {0};
+	int code;
+
+	*strrchr(dir, '/') = '\0';
+	code = store_edit_load(dir, &e, edit);
+	if (code == 0) {
+		runinfo_edit_one(r, RUNINFO_NAME, edit->has_name, edit->name);
+		runinfo_edit_one(r, RUNINFO_PROJECT, edit->has_project, edit->project);
+		runinfo_edit_one(r, RUNINFO_TAGS, edit->has_tags, edit->tags);
+		runinfo_edit_one(r, RUNINFO_NOTES, edit->has_notes, edit->notes);
+	} else if (code != -ENOENT && !r->edit_is_bad) {
+		buf_printf(&r->warning, "%s\n", e.text);
+		r->edit_is_bad = true;
+	}
+	free(edit);
+	free(dir);
+}
+
 int store_reader_run(struct store_reader *r, struct store_run *out, struct err *e)
 {
 	struct store_run run = {.code = -1};
@@ -220,6 +252,7 @@ int store_reader_run(struct store_reader *r, struct store_run *out, struct err *
 	for (i = 0; i < RUNINFO_TEXTS; i++)
 		if (!r->run_text[i])
 			r->run_text[i] = xstrdup("");
+	runinfo_edit(r);
 	runinfo_hosts(r);
 	run.id = r->run_text[RUNINFO_ID];
 	run.name = r->run_text[RUNINFO_NAME];

@@ -123,6 +123,13 @@ struct store_run {
 };
 int store_reader_run(struct store_reader *r, struct store_run *out, struct err *e);
 
+/* What was changed of a run afterwards: the file "run.edit" in its folder, which
+ * store_reader_run() applies. store_edit_load(): -ENOENT: there is none; -EBADMSG: it
+ * is damaged. store_edit_save() replaces it in one step; it works while the run is
+ * recorded, by whomever. */
+int store_edit_load(const char *dir, struct err *e, struct run_edit *ret);
+int store_edit_save(const char *dir, const struct run_edit *edit, struct err *e);
+
 /* Each of these calls fn for every row, in order of id, until it returns
  * non-zero; that value is returned. Pointers in a row live during the call. fn
  * must not use the reader. */

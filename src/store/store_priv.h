@@ -503,6 +503,7 @@ struct store_reader {
 	struct blob_codec codec;
 	struct column_codec columns;
 	char *run_text[12]; /* strings of store_reader_run() */
+	bool edit_is_bad;   /* it has been told that run.edit cannot be read */
 };
 
 /* Bring host's tail up to date with the transaction that is open. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run.c - see run.h. Both files are one table of keys each; one writer and one
+ * run.c - see run.h. Each file is one table of keys; one writer and one
  * reader walk the table, so a new key is a new row. libc only, no allocation.
  */
 #include "wire/run.h"
@@ -12,6 +12,7 @@
 
 enum run_type {
 	RUN_TEXT,  /* char[size], ends in NUL */
+	RUN_MAYBE, /* the same, if the bool at `len` says that it is there */
 	RUN_BYTES, /* char[size], its length in the size_t at `len` */
 	RUN_I64,
 	RUN_U64,
@@ -24,7 +25,7 @@ struct run_field {
 	const char *key;
 	enum run_type type;
 	size_t offset, size;
-	size_t len; /* RUN_BYTES only: offset of the length */
+	size_t len; /* RUN_BYTES: offset of the length; RUN_MAYBE: of the bool */
 };
 
 #define RUN_FIELD(type_, s, member)                                                                \
@@ -74,8 +75,21 @@ static const struct run_field run_outcome_fields[] = {
 	{.key = NULL},
 };
 
+#define RUN_EDIT_FIELD(member)                                                                     \
+	{                                                                                          \
+		.key = #member, .type = RUN_MAYBE, .offset = offsetof(struct run_edit, member),    \
+		.size = sizeof(((struct run_edit *)0)->member),                                    \
+		.len = offsetof(struct run_edit, has_##member)                                     \
+	}
+
+static const struct run_field run_edit_fields[] = {
+	RUN_EDIT_FIELD(name),  RUN_EDIT_FIELD(project), RUN_EDIT_FIELD(tags),
+	RUN_EDIT_FIELD(notes), {.key = NULL},
+};
+
 static const char run_start_magic[] = "lapse-run 1";
 static const char run_outcome_magic[] = "lapse-outcome 1";
+static const char run_edit_magic[] = "lapse-edit 1";
 
 static const char *const run_kind_names[] = {
 	[RUN_RUNNING] = "running", [RUN_EXITED] = "exited", [RUN_SIGNALED] = "signaled",
@@ -157,10 +171,12 @@ static int run_format(const char *magic, const struct run_field *fields, const v
 		const char *at = (const char *)from + f->offset;
 		char number[64];
 
+		if (f->type == RUN_MAYBE && !*(const bool *)((const char *)from + f->len))
+			continue;
 		run_put(&o, "\n", 1);
 		run_put(&o, f->key, strlen(f->key));
 		run_put(&o, "=", 1);
-		if (f->type == RUN_TEXT) {
+		if (f->type == RUN_TEXT || f->type == RUN_MAYBE) {
 			run_put_escaped(&o, at, strnlen(at, f->size));
 		} else if (f->type == RUN_BYTES) {
 			size_t n = *(const size_t *)((const char *)from + f->len);
@@ -185,6 +201,11 @@ int run_start_format(const struct run_start *r, char *out, size_t cap, size_t *r
 int run_outcome_format(const struct run_outcome *o, char *out, size_t cap, size_t *ret_len)
 {
 	return run_format(run_outcome_magic, run_outcome_fields, o, out, cap, ret_len);
+}
+
+int run_edit_format(const struct run_edit *r, char *out, size_t cap, size_t *ret_len)
+{
+	return run_format(run_edit_magic, run_edit_fields, r, out, cap, ret_len);
 }
 
 /* ---- reading ------------------------------------------------------------ */
@@ -292,6 +313,9 @@ static bool run_read_value(const struct run_field *f, const char *p, const char 
 	int64_t v;
 
 	switch (f->type) {
+	case RUN_MAYBE:
+		*(bool *)((char *)to + f->len) = true;
+		/* fall through */
 	case RUN_TEXT:
 		if (!run_read_text(p, end, at, f->size - 1, &len))
 			return false;
@@ -416,5 +440,15 @@ int run_outcome_parse(const char *text, size_t len, struct run_outcome *ret, cha
 	}
 	if (!err)
 		*ret = o;
+	return err;
+}
+
+int run_edit_parse(const char *text, size_t len, struct run_edit *ret, char why[128])
+{
+	struct run_edit r = {0};
+	int err = run_parse(run_edit_magic, run_edit_fields, text, len, &r, why);
+
+	if (!err)
+		*ret = r;
 	return err;
 }

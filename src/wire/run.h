@@ -2,12 +2,13 @@
  *
  * run.h - the two small files by which launcher and agent talk
  * (docs/launcher.md): the run file says what was started, the outcome file how
- * it ended. Text, one key=value a line, values percent-escaped, so that a
- * person can read them and a newer version can add keys.
+ * it ended; and the one that says what was changed afterwards. Text, one key=value a line, values
+ * percent-escaped, so that a person can read them and a newer version can add keys.
  */
 #ifndef WIRE_RUN_H
 #define WIRE_RUN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -72,6 +73,15 @@ int run_outcome_format(const struct run_outcome *o, char *out, size_t cap, size_
  * stacks. */
 int run_start_parse(const char *text, size_t len, struct run_start *ret, char why[128]);
 int run_outcome_parse(const char *text, size_t len, struct run_outcome *ret, char why[128]);
+
+/* What somebody changed of a run afterwards (docs/schema.md); what has_... does not
+ * say is as it was. */
+struct run_edit {
+	bool has_name, has_project, has_tags, has_notes;
+	char name[256], project[256], tags[1024], notes[4096];
+};
+int run_edit_format(const struct run_edit *r, char *out, size_t cap, size_t *ret_len);
+int run_edit_parse(const char *text, size_t len, struct run_edit *ret, char why[128]);
 
 /* "exited", "signaled", "oom", "hung", "lost", "running". */
 const char *run_outcome_name(enum run_outcome_kind kind);

@@ -48,6 +48,23 @@ static void fuzz_outcome(const char *data, size_t size)
 		abort();
 }
 
+static void fuzz_edit(const char *data, size_t size)
+{
+	static struct run_edit a, b;
+	char why[128] = "";
+	size_t len;
+
+	if (run_edit_parse(data, size, &a, why) < 0) {
+		if (!why[0])
+			abort();
+		return;
+	}
+	if (run_edit_format(&a, text, sizeof(text), &len) < 0 ||
+	    run_edit_parse(text, len, &b, why) < 0 || a.has_tags != b.has_tags ||
+	    strcmp(a.tags, b.tags) != 0 || strcmp(a.notes, b.notes) != 0)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	/* A copy of the exact size: reading one byte past it is then seen. */
@@ -59,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(copy, data, size);
 	fuzz_start(copy, size);
 	fuzz_outcome(copy, size);
+	fuzz_edit(copy, size);
 	free(copy);
 	return 0;
 }
