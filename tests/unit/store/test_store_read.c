@@ -540,7 +540,7 @@ static void make_writable(const char *dir)
 }
 
 /* Copy of a live run, as cp would make it: file and WAL, no index. */
-static void copy_file(const char *from, const char *to, const char *name)
+static void copy_part(const char *from, const char *to, const char *name)
 {
 	char *a = storetest_path(from, name), *b = storetest_path(to, name), buf[65536];
 	FILE *in = fopen(a, "r"), *out = fopen(b, "w");
@@ -569,7 +569,7 @@ static void test_read_only_folder(void **state)
 	storetest_push(s, id, 1, 1, 1);
 	storetest_commit(s);
 	assert_int_equal(db_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", &e), 0);
-	copy_file(*state, copy, "h.db"); /* marked as WAL, but without one */
+	copy_part(*state, copy, "h.db"); /* marked as WAL, but without one */
 	storetest_push(s, id, 2, 2, 2);
 	storetest_commit(s);
 	if (!make_read_only(copy)) {
@@ -583,7 +583,7 @@ static void test_read_only_folder(void **state)
 	free(got.v);
 	assert_int_equal(store_check(path, &e), 0);
 	make_writable(copy);
-	copy_file(*state, copy, "h.db-wal"); /* with commits that cannot be seen */
+	copy_part(*state, copy, "h.db-wal"); /* with commits that cannot be seen */
 	assert_true(make_read_only(copy));
 	r = open_reader(copy);
 	assert_non_null(strstr(store_reader_warning(r), "h.db-wal"));
