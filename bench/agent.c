@@ -63,14 +63,15 @@ static void rings_name(char out[256], int *ret_fd)
 static uint64_t drain_all(struct client *c, struct store *s)
 {
 	uint64_t before = c->reader.lane[0].stored;
-	bool more = true;
+	uint64_t slots;
 
-	while (more) {
-		if (client_drain(c, buf, sizeof(buf), 1u << 20, &more) < 0 ||
-		    client_before_commit(c) < 0 || c->sink->ops->commit(c->sink) < 0)
+	do {
+		slots = 1u << 20;
+		if (client_drain(c, buf, sizeof(buf), &slots) < 0 || client_before_commit(c) < 0 ||
+		    c->sink->ops->commit(c->sink) < 0)
 			die("commit", store_error(s)->text);
 		client_after_commit(c, 0);
-	}
+	} while (slots == 0);
 	return c->reader.lane[0].stored - before;
 }
 

@@ -278,24 +278,26 @@ int client_flush(struct client *c)
 	return c->sink->ops->samples(c->sink, c->batch, n);
 }
 
-static int client_drain_lane(struct client *c, uint32_t lane, void *buf, size_t cap, uint64_t slots)
+static int client_drain_lane(struct client *c, uint32_t lane, void *buf, size_t cap,
+			     uint64_t *slots)
 {
 	const struct wire_rec *first;
-	uint64_t n, done = 0, waiting;
+	uint64_t n, room, waiting;
 	double share;
 	int err = 0;
 
 	do {
-		err = reader_drain(&c->reader, lane, buf, cap, &first, &n);
+		room = (*slots > WIRE_REC_SLOTS_MAX ? *slots : WIRE_REC_SLOTS_MAX) * WIRE_SLOT;
+		err = reader_drain(&c->reader, lane, buf, room < cap ? room : cap, &first, &n);
 		if (!err && !reader_is_whole(&c->reader))
 			err = -EIO;
 		if (!err && n > 0)
 			err = decode_records(c, lane, first, n);
-		done += n;
+		if (n)
+			c->pending = true;
+		*slots -= n < *slots ? n : *slots;
 		waiting = reader_waiting(&c->reader, lane, &share);
-	} while (!err && n > 0 && waiting > 0 && done < slots);
-	if (done)
-		c->pending = true;
+	} while (!err && n > 0 && waiting > 0 && *slots);
 	return err;
 }
 
@@ -342,10 +344,9 @@ static int client_drain_ctl(struct client *c)
 	return client_process(c, 0);
 }
 
-int client_drain(struct client *c, void *buf, size_t cap, uint64_t slots, bool *ret_more)
+int client_drain(struct client *c, void *buf, size_t cap, uint64_t *slots)
 {
-	uint64_t waiting;
-	uint32_t i;
+	uint32_t lanes = c->reader.ring.lanes, lane = c->next_lane, i;
 	int err = 0;
 
 	err = reader_defs(&c->reader, client_on_def, c);
@@ -356,17 +357,19 @@ int client_drain(struct client *c, void *buf, size_t cap, uint64_t slots, bool *
 				   "");
 	if (err > 0)
 		err = 0;
-	for (i = 0; i < c->reader.ring.lanes && !err; i++) {
-		err = client_drain_lane(c, i, buf, cap, slots);
+	for (i = 0; i < lanes && *slots && !err; i++) {
+		lane = (c->next_lane + i) % lanes;
+		err = client_drain_lane(c, lane, buf, cap, slots);
 		if (!err)
-			err = client_tell_quarantine(c, i);
+			err = client_tell_quarantine(c, lane);
 	}
+	/* One that is filled without a pause must not keep the others waiting. */
+	if (*slots == 0)
+		c->next_lane = (lane + 1) % lanes;
 	if (!err)
 		err = client_flush(c);
 	if (!err)
 		err = client_drain_ctl(c);
-	client_fullness(c, &waiting);
-	*ret_more = waiting > 0;
 	return err;
 }
 

@@ -49,6 +49,7 @@ struct client {
 	size_t n_defs, cap_defs;
 	struct map by_name; /* name NUL labels -> index + 1 of the first definition */
 	struct client_lane *lanes;
+	uint32_t next_lane;                                                /* to be drained first */
 	uint32_t step_series, samples_series, tokens_series, epoch_series; /* 0: none yet */
 	uint64_t anchors_seen; /* seq of the newest anchor taken over */
 	int64_t rank, local_rank, world_size;
@@ -75,10 +76,12 @@ void client_free(struct client *c);
 /* The store was replaced: define everything again in another sink. */
 int client_reset(struct client *c, struct sink *sink);
 
-/* Read definitions and all lanes once, at most `slots` slots each, and push.
- * *ret_more: lanes are not empty. 0, an error of the sink (the caller rolls
- * back), or -EIO when the file is gone or was truncated: the client is over. */
-int client_drain(struct client *c, void *buf, size_t cap, uint64_t slots, bool *ret_more);
+/* Read definitions and lanes and push. *slots is how many slots may be read (the last
+ * read may take WIRE_REC_SLOTS_MAX); they are taken off. 0: there may be more, and the
+ * next call begins with the lane behind the one where this ended. buf has cap bytes, room
+ * for a record of any size. Returns 0, an error of the sink (the caller rolls back), or
+ * -EIO when the file is gone or was truncated: the client is over. */
+int client_drain(struct client *c, void *buf, size_t cap, uint64_t *slots);
 
 /* Push histograms and positions: right before the sink's commit. */
 int client_before_commit(struct client *c);

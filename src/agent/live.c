@@ -11,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIVE_COMMIT_NS 1000000000   /* commit at least this often */
-#define LIVE_PRESSED 0.25           /* a lane this full does not wait for it */
-#define LIVE_RETRY_NS 1000000000    /* try a store that failed again */
-#define LIVE_DRAIN_SLOTS (1u << 20) /* of one lane, between two commits */
+#define LIVE_COMMIT_NS 1000000000 /* commit at least this often */
+#define LIVE_PRESSED 0.25         /* a lane this full does not wait for it */
+#define LIVE_RETRY_NS 1000000000  /* try a store that failed again */
+/* Of all lanes in a commit; with what the last read may take more, 32,768: at most
+ * 65,536 samples, far below what a store takes at once, in a few megabytes. */
+#define LIVE_COMMIT_SLOTS ((1u << 15) - WIRE_REC_SLOTS_MAX)
 #define LIVE_BUF (WIRE_REC_SLOTS_MAX * WIRE_SLOT * 16)
 
 struct agent_stats agent_totals;
@@ -126,29 +128,31 @@ int live_attach(struct live *l, int dirfd, const char *name, char why[128])
 
 /* ---- drain and commit ------------------------------------------------------------ */
 
+/* *ret_more: a commit is full. */
 static int live_collect(struct live *l, bool *ret_more)
 {
-	bool more;
-	size_t i;
-	int err = 0, one;
+	uint64_t slots = LIVE_COMMIT_SLOTS;
+	struct client *c;
+	size_t i, k = 0;
+	int err = 0;
 
-	*ret_more = false;
-	for (i = 0; i < l->n_clients && !err; i++) {
-		if (l->clients[i]->ended)
+	for (i = 0; i < l->n_clients && slots && !err; i++) {
+		k = (l->next_client + i) % l->n_clients;
+		c = l->clients[k];
+		if (c->ended)
 			continue;
-		more = false;
-		one = client_drain(l->clients[i], live_buf, sizeof(live_buf), LIVE_DRAIN_SLOTS,
-				   &more);
-		if (one == -EIO && !reader_is_whole(&l->clients[i]->reader)) {
+		err = client_drain(c, live_buf, sizeof(live_buf), &slots);
+		if (err == -EIO && !reader_is_whole(&c->reader)) {
 			log_error("run %s: ring %s was cut short underneath: what it still held "
 				  "is lost",
-				  l->start.id, l->clients[i]->reader.name);
-			client_end(l->clients[i], -1, live_utc(l, clock_ns(CLOCK_BOOTTIME)));
-			continue;
+				  l->start.id, c->reader.name);
+			client_end(c, -1, live_utc(l, clock_ns(CLOCK_BOOTTIME)));
+			err = 0;
 		}
-		err = one;
-		*ret_more |= more;
 	}
+	*ret_more = slots == 0;
+	if (*ret_more)
+		l->next_client = k + 1;
 	for (i = 0; i < l->n_clients && !err; i++)
 		if (l->clients[i]->pending)
 			err = client_before_commit(l->clients[i]);
@@ -212,6 +216,7 @@ static bool live_round(struct live *l, int64_t now_ns)
 	size_t i;
 	int err;
 
+	l->behind = false;
 	err = live_collect(l, &more);
 	if (err)
 		l->sink->ops->rollback(l->sink);
@@ -227,7 +232,8 @@ static bool live_round(struct live *l, int64_t now_ns)
 		live_on_failure(l, err, now_ns);
 	else
 		live_on_success(l);
-	return !err && more;
+	l->behind = !err && more;
+	return l->behind;
 }
 
 bool live_is_pressed(struct live *l)
@@ -265,7 +271,7 @@ bool live_tick(struct live *l, int64_t now_ns, bool force)
 		return false;
 	if (l->failing && now_ns < l->retry_ns)
 		return false;
-	if (force || now_ns - l->commit_ns >= LIVE_COMMIT_NS || live_is_pressed(l))
+	if (force || l->behind || now_ns - l->commit_ns >= LIVE_COMMIT_NS || live_is_pressed(l))
 		more = live_round(l, now_ns);
 	/* Housekeeping never keeps a lane waiting for longer than a slice. */
 	if (!force && l->tending && !more && !live_is_pressed(l))

@@ -26,9 +26,11 @@ struct live {
 	bool pending;      /* pushed since then, by others than clients */
 	bool failing;      /* the last commit failed */
 	bool tending;      /* the store's housekeeping is not done */
+	bool behind;       /* the last commit was full: more may wait */
 	uint64_t failures;
 	struct client **clients;
 	size_t n_clients, cap_clients;
+	size_t next_client; /* to be drained first */
 	/* Machine figures: a process "host" and one for the tree. */
 	uint32_t host_process, tree_process;
 	uint32_t host_series[PROBE_HOST_METRICS], tree_series[PROBE_TREE_METRICS];

@@ -144,6 +144,8 @@ static int mem_commit(struct sink *s)
 		mem_rollback(s);
 		return -ENOSPC;
 	}
+	if (m->largest < m->pending_samples)
+		m->largest = m->pending_samples;
 	m->n_samples += m->pending_samples;
 	m->n_hists += m->pending_hists;
 	m->n_events += m->pending_events;

@@ -52,6 +52,7 @@ struct memory_sink {
 	struct sink_position pending_position[64];
 	size_t pending_positions;
 	unsigned commits;
+	size_t largest; /* samples of the largest commit */
 };
 
 /* Make one; free with memory_sink_free(). */

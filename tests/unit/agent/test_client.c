@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -110,11 +111,10 @@ static struct client *attach(struct memory_sink *m, const char *ring)
 /* Everything there is, in one commit; the commit's result. */
 static int drain(struct client *c)
 {
-	bool more = true;
-	int err = 0;
+	uint64_t slots = 1u << 20;
+	int err = client_drain(c, buf, sizeof(buf), &slots);
 
-	while (more && !err)
-		err = client_drain(c, buf, sizeof(buf), 1u << 20, &more);
+	assert_true(slots > 0);
 	assert_int_equal(err, 0);
 	assert_int_equal(client_before_commit(c), 0);
 	err = c->sink->ops->commit(c->sink);
@@ -256,14 +256,15 @@ static void test_killed_before_ack(void **state)
 	struct memory_sink *m = memory_sink_new();
 	char ring[256];
 	struct client *c;
-	bool more;
+	uint64_t slots;
 	int i;
 
 	(void)state;
 	in_child(record_numbers, true, ring);
 	for (i = 0; i < 4; i++) {
 		c = attach(m, ring);
-		assert_int_equal(client_drain(c, buf, sizeof(buf), 1000, &more), 0);
+		slots = 1000;
+		assert_int_equal(client_drain(c, buf, sizeof(buf), &slots), 0);
 		assert_int_equal(client_before_commit(c), 0);
 		assert_int_equal(m->sink.ops->commit(&m->sink), 0);
 		client_free(c);
@@ -272,6 +273,61 @@ static void test_killed_before_ack(void **state)
 	drain(c);
 	drain(c);
 	assert_numbers(m);
+	client_free(c);
+	memory_sink_free(m);
+}
+
+static pthread_barrier_t all_recorded;
+
+/* Four threads, 400 sets each, with the OWNER record 402 slots; nobody's lane is free
+ * before all have one. */
+static void *record_thread(void *arg)
+{
+	struct lapse_metric n = lapse_gauge("n", "1", "", NULL);
+	int i;
+
+	for (i = 0; i < 400; i++)
+		lapse_set(n, i);
+	pthread_barrier_wait(&all_recorded);
+	return arg;
+}
+
+static void record_threads(void)
+{
+	pthread_t t[4];
+	int i;
+
+	pthread_barrier_init(&all_recorded, NULL, 4);
+	for (i = 0; i < 4; i++)
+		if (pthread_create(&t[i], NULL, record_thread, NULL) != 0)
+			_exit(7);
+	for (i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+}
+
+/* A call that ends at its limit goes on with the next lane, and nothing is lost. */
+static void test_lanes_in_turn(void **state)
+{
+	struct memory_sink *m = memory_sink_new();
+	uint64_t slots, taken[4];
+	char ring[256];
+	struct client *c;
+	size_t i, k;
+
+	(void)state;
+	in_child(record_threads, false, ring);
+	c = attach(m, ring);
+	for (i = 0; i < 4; i++) {
+		slots = 10;
+		assert_int_equal(client_drain(c, buf, 100 * WIRE_SLOT, &slots), 0);
+		assert_int_equal(slots, 0);
+		for (k = 0; k < 4; k++)
+			taken[k] = c->reader.lane[k].pos;
+		for (k = 0; k < 4; k++)
+			assert_int_equal(taken[k], k <= i ? 100 : 0);
+	}
+	drain(c);
+	assert_int_equal(memory_values(m, memory_series(m, "n", ""), NULL, 0), 1600);
 	client_free(c);
 	memory_sink_free(m);
 }
@@ -343,6 +399,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_everything_arrives, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failed_commit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed_before_ack, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lanes_in_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_crash_tells_what_it_did, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_conflict_first_wins, setup, teardown),
 	};
