@@ -557,8 +557,12 @@ static int newer_sync(struct newer *w)
 static int newer_prepare(struct newer *w)
 {
 	size_t i;
-	int r = chunkdata_open(&w->data, w->h->db, w->h->path, &w->r->codec, &w->r->columns, w->e);
+	int r = hosts_begin(w->h, w->e); /* before statements are made: the file may move */
 
+	hosts_end(w->h);
+	if (r < 0)
+		return r;
+	r = chunkdata_open(&w->data, w->h->db, w->h->path, &w->r->codec, &w->r->columns, w->e);
 	for (i = 0; r == 0 && i < NEWER_N; i++)
 		r = db_prepare(w->h->db, newer_sql[i], w->e, &w->sql[i]);
 	return r;

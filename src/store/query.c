@@ -55,6 +55,10 @@ static int query_open(struct query *q, struct hosts_one *h)
 
 	*to = (struct query_host){.h = h};
 	q->folds = -1;
+	r = hosts_begin(h, q->e); /* before statements are made: the file may move */
+	hosts_end(h);
+	if (r < 0)
+		return r;
 	r = chunkdata_open(&to->data, h->db, h->path, &q->r->codec, &q->r->columns, q->e);
 	for (i = 0; r == 0 && i < QUERY_N; i++)
 		r = db_prepare(h->db, query_sql[i], q->e, &to->sql[i]);

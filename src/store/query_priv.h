@@ -189,6 +189,28 @@ int queryone_answer(struct queryone *x, struct store_result *ret);
 void queryone_reset(struct queryone *x);
 void queryone_done(struct queryone *x);
 
+/* ---- querypoint.c: points of it ------------------------------------------------------------- */
+
+/* Do points without a step not count? */
+bool querypoint_needs_steps(const struct queryone *x);
+/* Is the point in the range, and not hidden by a newer attempt? */
+bool querypoint_sees(const struct queryone *x, const struct piece_point *p);
+/* Number i of points or hists, as a point of a series. */
+struct piece_point querypoint_point(const struct queryone *x, const struct points *points,
+				    const struct hists *hists, size_t i, uint64_t at,
+				    uint32_t segment);
+/* A piece, which becomes empty. */
+void querypoint_emit(struct queryone *x, struct piece *p);
+/* A node as a piece. */
+void querypoint_give_node(struct queryone *x, struct piece *p);
+/* What was kept as it is becomes pieces. */
+void querypoint_spill(struct queryone *x);
+/* The points of a leaf, whose chunk is in x->host. */
+void querypoint_take_leaf(struct queryone *x, const struct queryone_open *o, uint32_t segment);
+/* Points of the tail, segments going on from the last chunk; look: only note which
+ * steps they have. */
+void querypoint_tail(struct queryone *x, bool look);
+
 /* query.c: if the transaction has been open for long, begin another one. */
 int query_breathe(struct query_host *h, struct err *e);
 

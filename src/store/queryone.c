@@ -13,19 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUERYONE_RAW 4096u /* points that are kept one by one, and 4 for each that is wanted */
-
 /* Is what is asked for in a node? */
 enum queryone_how {
 	QUERYONE_NONE,
 	QUERYONE_SOME,
 	QUERYONE_ALL
 };
-
-static bool queryone_needs_steps(const struct queryone *x)
-{
-	return x->ask->axis == STORE_BY_STEP || x->ask->range.by_step;
-}
 
 static enum queryone_how queryone_span(int64_t min, int64_t max, int64_t from, int64_t to)
 {
@@ -51,7 +44,7 @@ static enum queryone_how queryone_match(const struct queryone *x, const struct s
 	const struct store_range *g = &x->ask->range;
 	enum queryone_how how = QUERYONE_ALL, next;
 
-	if (queryone_needs_steps(x)) {
+	if (querypoint_needs_steps(x)) {
 		if (s->step_min == SINK_STEP_NONE)
 			return QUERYONE_NONE;
 		if (s->mixed)
@@ -70,171 +63,6 @@ static enum queryone_how queryone_match(const struct queryone *x, const struct s
 		how = next < how ? next : how;
 	}
 	return how;
-}
-
-static bool queryone_sees(const struct queryone *x, const struct piece_point *p)
-{
-	const struct store_range *g = &x->ask->range;
-
-	if (p->step == SINK_STEP_NONE && queryone_needs_steps(x))
-		return false;
-	if (g->by_time && (p->time < g->time_min || p->time > g->time_max))
-		return false;
-	if (g->by_step && (p->step < g->step_min || p->step > g->step_max))
-		return false;
-	return g->all_segments || !cover_hides(&x->cover, p->segment, p->step);
-}
-
-/* ---- points -------------------------------------------------------------------------- */
-
-static struct piece_point queryone_point(const struct queryone *x, const struct points *points,
-					 const struct hists *hists, size_t i, uint64_t at,
-					 uint32_t segment)
-{
-	const struct hists_row *row;
-	double v;
-
-	if (x->is_hist) {
-		row = &hists->rows[i];
-		return (struct piece_point){at,       row->time, row->step, row->count, row->nan,
-					    row->sum, row->min,  row->max,  NAN,        segment};
-	}
-	v = points->value[i];
-	return (struct piece_point){
-		at, points->time[i], points->step[i], !isnan(v), isnan(v), v, v, v, v, segment};
-}
-
-static void queryone_emit(struct queryone *x, struct piece *p)
-{
-	const struct store_grid *g = x->grid;
-	uint64_t i;
-
-	if (p->b.count && g) {
-		i = ((uint64_t)piece_middle(p, x->ask->axis) - (uint64_t)g->x0) /
-		    (uint64_t)g->width;
-		if (i < g->n) /* else it came after the grid had been laid */
-			piece_join(&x->cells[i], p);
-	} else if (p->b.count) {
-		piece_push(&x->pieces, p);
-	}
-	p->b.count = 0;
-}
-
-/* One more point of a piece, which ends with its leaf if another leaf follows than
- * the next one. */
-static void queryone_give(struct queryone *x, const struct piece_point *p, uint64_t leaf)
-{
-	if (x->now.b.count && leaf != x->now_leaf && p->at != x->now.to + 1)
-		queryone_emit(x, &x->now);
-	x->now_leaf = leaf;
-	piece_add(&x->now, p);
-	if (x->grid || x->now.b.count >= x->piece_max)
-		queryone_emit(x, &x->now);
-}
-
-/* The same of a node. */
-static void queryone_give_node(struct queryone *x, struct piece *p)
-{
-	if (x->grid) {
-		queryone_emit(x, p);
-		return;
-	}
-	if (x->now.b.count &&
-	    (p->from != x->now.to + 1 || x->now.b.count + p->b.count > 2 * x->piece_max))
-		queryone_emit(x, &x->now);
-	piece_join(&x->now, p);
-	x->now_leaf = UINT64_MAX;
-}
-
-/* There are too many points to be given one by one: what is not known yet of all of
- * them only makes pieces larger. */
-static void queryone_spill(struct queryone *x)
-{
-	uint64_t each = (x->whole + x->seen) / x->points;
-	size_t i;
-
-	x->piece_max = each / 4 ? each / 4 : 1;
-	x->node_max = each ? 2 * each : 1;
-	for (i = 0; i < x->n_raw; i++)
-		queryone_give(x, &x->raw[i].p, x->raw[i].leaf);
-	queryone_emit(x, &x->now);
-	x->n_raw = 0;
-}
-
-static void queryone_take(struct queryone *x, const struct piece_point *p, uint64_t leaf,
-			  int64_t thread)
-{
-	if (!queryone_sees(x, p))
-		return;
-	x->seen++;
-	if (!x->one_by_one) {
-		queryone_give(x, p, leaf);
-		return;
-	}
-	x->raw = xgrow(x->raw, x->n_raw, &x->cap_raw, sizeof(*x->raw));
-	x->raw[x->n_raw++] = (struct queryone_raw){*p, leaf, 0, (uint32_t)thread};
-	if (x->n_raw > 4 * (size_t)x->points + QUERYONE_RAW)
-		queryone_spill(x);
-}
-
-/* All points of a leaf, in groups, without a look at each. */
-static void queryone_take_whole(struct queryone *x, const struct treewalk_node *leaf,
-				uint32_t segment)
-{
-	struct points_view v;
-	struct summary s;
-	struct piece p;
-	size_t i, n;
-
-	for (i = 0; i < leaf->s.n; i += n) {
-		n = leaf->s.n - i < x->piece_max ? leaf->s.n - i : x->piece_max;
-		v = points_slice(&x->host->points, leaf->at + i, n);
-		summary_points(&s, &v, segment);
-		piece_node(&p, leaf->start + i, &s);
-		queryone_emit(x, &p);
-	}
-	x->seen += leaf->s.n;
-}
-
-static void queryone_take_leaf(struct queryone *x, const struct queryone_open *o, uint32_t segment)
-{
-	const struct points *points = &x->host->points;
-	const struct treewalk_node *leaf = &o->leaf;
-	struct piece_point p;
-	size_t i;
-
-	if (o->whole && !x->one_by_one && !x->grid && !x->is_hist && x->piece_max > 1) {
-		queryone_take_whole(x, leaf, segment);
-		return;
-	}
-	for (i = leaf->at; i < leaf->at + leaf->s.n; i++) {
-		p = queryone_point(x, points, &x->host->hists, i, leaf->start + i - leaf->at,
-				   segment);
-		queryone_take(x, &p, leaf->start, x->is_hist ? 0 : points->thread[i]);
-	}
-	queryone_emit(x, &x->now);
-}
-
-/* Points of the tail, segments going on from the last chunk; look: only note which
- * steps they have. */
-static void queryone_tail(struct queryone *x, bool look)
-{
-	size_t i, n = x->is_hist ? x->tail_hists.n : x->tail.n;
-	struct segment at = x->segment;
-	struct piece_point p;
-	int64_t time;
-
-	for (i = 0; i < n; i++) {
-		p = queryone_point(x, &x->tail, &x->tail_hists, i, x->sealed + i, 0);
-		time = x->kind == SINK_SPAN ? segment_span_end(p.time, p.value) : p.time;
-		segment_next(&at, time, p.step);
-		p.segment = at.no;
-		if (look)
-			cover_add(&x->cover, at.no, p.step, p.step);
-		else
-			queryone_take(x, &p, x->sealed, x->is_hist ? 0 : x->tail.thread[i]);
-	}
-	queryone_emit(x, &x->now);
 }
 
 /* ---- what the transaction shows --------------------------------------------------------- */
@@ -334,7 +162,7 @@ int queryone_begin(struct queryone *x)
 	if (r < 0)
 		return r;
 	if (!x->ask->range.all_segments)
-		queryone_tail(x, true);
+		querypoint_tail(x, true);
 	cover_end(&x->cover);
 	return 0;
 }
@@ -423,7 +251,7 @@ static int queryone_refine(struct queryone *x, unsigned level, const struct tree
 
 	if (!queryone_is_large(x, &node->s)) {
 		piece_node(&p, node->start, &node->s);
-		queryone_give_node(x, &p);
+		querypoint_give_node(x, &p);
 		return 0;
 	}
 	if (level == 0) {
@@ -455,7 +283,7 @@ static int queryone_refine_all(struct queryone *x)
 			break;
 		r = queryone_refine(x, first, &x->in[first].v[at[first]++]);
 	}
-	queryone_emit(x, &x->now);
+	querypoint_emit(x, &x->now);
 	return r;
 }
 
@@ -481,12 +309,12 @@ static void queryone_lose(struct queryone *x, const struct queryone_open *o)
 
 	middle.time += (int64_t)(((uint64_t)s->time_max - (uint64_t)s->time_min) / 2);
 	middle.step += (int64_t)(((uint64_t)s->step_max - (uint64_t)s->step_min) / 2);
-	if (!o->whole && !queryone_sees(x, &middle))
+	if (!o->whole && !querypoint_sees(x, &middle))
 		return;
 	if (!o->whole || o->leaf.start >= x->kept)
 		x->lost += s->n;
 	piece_node(&p, o->leaf.start, s);
-	queryone_emit(x, &p);
+	querypoint_emit(x, &p);
 }
 
 /* Leaves [i, i + n) of x->opens, which are of one chunk. */
@@ -515,7 +343,7 @@ static int queryone_read(struct queryone *x, size_t i, size_t n)
 		if (r < 0)
 			return r;
 		for (; o <= end; o++)
-			queryone_take_leaf(x, o, c.segment.no);
+			querypoint_take_leaf(x, o, c.segment.no);
 		return 0;
 	}
 	for (; n > 0; n--, o++)
@@ -588,8 +416,8 @@ int queryone_extent(struct queryone *x)
 		queryone_widen_node(x, &x->opens[i].leaf.s);
 	/* In front of all segments: a step that is repeated is one of the others' too. */
 	for (i = 0; i < n; i++) {
-		p = queryone_point(x, &x->tail, &x->tail_hists, i, 0, UINT32_MAX);
-		if (queryone_sees(x, &p))
+		p = querypoint_point(x, &x->tail, &x->tail_hists, i, 0, UINT32_MAX);
+		if (querypoint_sees(x, &p))
 			queryone_widen(x, x->ask->axis == STORE_BY_STEP ? p.step : p.time,
 				       x->ask->axis == STORE_BY_STEP ? p.step : p.time);
 	}
@@ -634,10 +462,10 @@ static int queryone_collect(struct queryone *x)
 	r = queryone_read_all(x);
 	if (r < 0)
 		return r;
-	queryone_tail(x, false);
+	querypoint_tail(x, false);
 	x->one_by_one = !x->ask->no_raw && x->lost == 0 && x->whole + x->seen <= x->points;
 	if (!x->one_by_one)
-		queryone_spill(x);
+		querypoint_spill(x);
 	r = queryone_refine_all(x);
 	return r < 0 ? r : queryone_read_all(x);
 }
@@ -654,12 +482,13 @@ int queryone_answer(struct queryone *x, struct store_result *ret)
 	r = queryone_collect(x);
 	if (r < 0)
 		return r;
-	*ret = (struct store_result){.raw = x->one_by_one && x->lost == 0, .lost = x->lost};
+	*ret = (struct store_result){
+		.raw = x->one_by_one && x->lost == 0, .aligned = x->grid != NULL, .lost = x->lost};
 	if (ret->raw) {
 		queryone_give_raw(x, ret);
 		return 0;
 	}
-	queryone_spill(x);
+	querypoint_spill(x);
 	if (!x->grid) {
 		piece_buckets(&x->pieces, x->ask->axis, x->points, ret);
 		return 0;
