@@ -270,19 +270,11 @@ static int db_open_without_help(const char *path, struct buf *warning, struct er
 	return 0;
 }
 
-int db_open_reader(const char *path, struct buf *warning, struct err *e, sqlite3 **ret)
+/* Of this version, or a copy in memory that is. */
+static int db_accept(sqlite3 *db, const char *path, struct err *e, sqlite3 **ret)
 {
-	struct err first = {0};
-	sqlite3 *db;
-	int version, r = db_open_uri(path, "ro", &first, &db);
+	int version, r = db_check_schema(db, path, e, &version);
 
-	/* SQLite's errno is that of its own helper files: ENOENT may mean the index. */
-	if (r < 0 && r != -EUCLEAN && r != -EBUSY && r != -ENOMEM && access(path, R_OK) == 0 &&
-	    db_open_without_help(path, warning, e, &db) == 0)
-		r = 0;
-	if (r < 0)
-		return err_set(e, r, "%s", first.text);
-	r = db_check_schema(db, path, e, &version);
 	if (r < 0) {
 		sqlite3_close(db);
 		return r;
@@ -291,6 +283,29 @@ int db_open_reader(const char *path, struct buf *warning, struct err *e, sqlite3
 		return migrate_copy(db, path, e, ret);
 	*ret = db;
 	return 0;
+}
+
+int db_open_frozen(const char *path, struct err *e, sqlite3 **ret)
+{
+	sqlite3 *db;
+	int r = db_open_uri(path, "ro&immutable=1", e, &db);
+
+	return r < 0 ? r : db_accept(db, path, e, ret);
+}
+
+int db_open_reader(const char *path, struct buf *warning, struct err *e, sqlite3 **ret)
+{
+	struct err first = {0};
+	sqlite3 *db;
+	int r = db_open_uri(path, "ro", &first, &db);
+
+	/* SQLite's errno is that of its own helper files: ENOENT may mean the index. */
+	if (r < 0 && r != -EUCLEAN && r != -EBUSY && r != -ENOMEM && access(path, R_OK) == 0 &&
+	    db_open_without_help(path, warning, e, &db) == 0)
+		r = 0;
+	if (r < 0)
+		return err_set(e, r, "%s", first.text);
+	return db_accept(db, path, e, ret);
 }
 
 static int db_has_table(sqlite3 *db, const char *name, struct err *e, bool *ret)

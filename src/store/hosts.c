@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define HOSTS_WARNING_MAX (64u << 10)
 
@@ -38,6 +39,8 @@ void store_reader_close(struct store_reader *r)
 		free(r->hosts[i].tail);
 		free(r->hosts[i].name);
 		free(r->hosts[i].path);
+		free(r->hosts[i].dir);
+		free(r->hosts[i].file);
 		sqlite3_close_v2(r->hosts[i].db);
 	}
 	for (i = 0; i < ARRAY_LEN(r->run_text); i++)
@@ -49,32 +52,118 @@ void store_reader_close(struct store_reader *r)
 	free(r);
 }
 
+static bool hosts_ends_in(const char *name, const char *end)
+{
+	size_t n = strlen(name), k = strlen(end);
+
+	return n > k && name[0] != '.' && strcmp(name + n - k, end) == 0;
+}
+
+/* A host has a file, or only a pointer to one that has not been copied yet. */
 static int hosts_is_db(const struct dirent *d)
 {
-	size_t n = strlen(d->d_name);
+	return hosts_ends_in(d->d_name, ".db") || hosts_ends_in(d->d_name, ".live");
+}
 
-	return n > 3 && d->d_name[0] != '.' && strcmp(d->d_name + n - 3, ".db") == 0;
+/* Open what is to be read of a host now. *ret_path is owned by the caller; NULL and 0:
+ * there is nothing yet. */
+static int hosts_open(const char *dir, const char *file, struct buf *warning, struct err *e,
+		      struct place_view *ret, sqlite3 **ret_db)
+{
+	int code = 0;
+
+	place_find(dir, file, warning, ret);
+	if (!ret->path)
+		return 0;
+	code = ret->is_frozen ? db_open_frozen(ret->path, e, ret_db)
+			      : db_open_reader(ret->path, warning, e, ret_db);
+	if (code < 0) {
+		free(ret->path);
+		ret->path = NULL;
+	}
+	return code;
+}
+
+static void hosts_set(struct hosts_one *h, struct place_view *view, sqlite3 *db)
+{
+	char *home = xasprintf("%s/%s", h->dir, h->file);
+	struct stat st = {0};
+
+	if (stat(view->path, &st) < 0)
+		memset(&st, 0, sizeof(st));
+	free(h->path);
+	h->path = view->path;
+	h->db = db;
+	h->moves = view->is_frozen || strcmp(home, view->path) != 0;
+	h->dev = st.st_dev;
+	h->ino = st.st_ino;
+	h->folds = -1;
+	free(home);
 }
 
 static void hosts_add(struct store_reader *r, const char *dir, const char *file, struct err *first)
 {
-	char *path = xasprintf("%s/%s", dir, file);
+	struct place_view view = {0};
 	struct err e = {0};
 	struct hosts_one *h;
-	sqlite3 *db;
+	sqlite3 *db = NULL;
 	int code = r->n_hosts < HOSTS_MAX
-			   ? db_open_reader(path, &r->warning, &e, &db)
-			   : err_set(&e, -E2BIG, "%s: more than %u hosts", path, HOSTS_MAX);
+			   ? hosts_open(dir, file, &r->warning, &e, &view, &db)
+			   : err_set(&e, -E2BIG, "%s/%s: more than %u hosts", dir, file, HOSTS_MAX);
 
 	if (code < 0) {
 		buf_printf(&r->warning, "%s\n", e.text);
 		err_set(first, code, "%s", e.text);
-		free(path);
-		return;
 	}
+	if (!view.path)
+		return;
 	r->hosts = xgrow(r->hosts, r->n_hosts, &r->cap_hosts, sizeof(*r->hosts));
 	h = &r->hosts[r->n_hosts++];
-	*h = (struct hosts_one){.path = path, .name = xstrndup(file, strlen(file) - 3), .db = db};
+	*h = (struct hosts_one){.name = xstrndup(file, strlen(file) - 3),
+				.dir = xstrndup(dir, strlen(dir)),
+				.file = xstrndup(file, strlen(file))};
+	hosts_set(h, &view, db);
+}
+
+/* A live file is moved at its end, a copy is replaced by the next one: then that is
+ * read. What is open is kept if the other cannot be opened. */
+static void hosts_follow(struct hosts_one *h)
+{
+	struct place_view view;
+	struct buf told; /* once is enough */
+	struct stat st;
+	sqlite3 *db = NULL;
+	int r;
+
+	if (!h->moves || sqlite3_next_stmt(h->db, NULL) ||
+	    (stat(h->path, &st) == 0 && st.st_dev == h->dev && st.st_ino == h->ino))
+		return;
+	buf_init(&told, HOSTS_WARNING_MAX);
+	r = hosts_open(h->dir, h->file, &told, NULL, &view, &db);
+	buf_done(&told);
+	if (r < 0 || !view.path)
+		return;
+	sqlite3_close_v2(h->db);
+	hosts_drop_tail(h, 0, h->n_tail);
+	hosts_set(h, &view, db);
+}
+
+/* A pointer stands for the host's file if there is none. */
+static void hosts_add_entry(struct store_reader *r, const char *dir, const char *name,
+			    struct err *first)
+{
+	char *file, *path;
+
+	if (hosts_ends_in(name, ".db")) {
+		hosts_add(r, dir, name, first);
+		return;
+	}
+	file = xasprintf("%.*s.db", (int)strlen(name) - 5, name);
+	path = xasprintf("%s/%s", dir, file);
+	if (!place_is(path, ""))
+		hosts_add(r, dir, file, first);
+	free(path);
+	free(file);
 }
 
 int store_reader_open(const char *dir, struct err *e, struct store_reader **ret)
@@ -91,11 +180,14 @@ int store_reader_open(const char *dir, struct err *e, struct store_reader **ret)
 	blob_codec_init(&r->codec);
 	column_codec_init(&r->columns);
 	for (i = 0; i < n; i++) {
-		hosts_add(r, dir, names[i]->d_name, &first);
+		hosts_add_entry(r, dir, names[i]->d_name, &first);
 		free(names[i]);
 	}
 	free(names);
 	if (r->n_hosts == 0) {
+		if (!first.code && r->warning.len)
+			err_set(&first, -ENOENT, "%.*s", (int)r->warning.len - 1,
+				store_reader_warning(r));
 		store_reader_close(r);
 		if (first.code)
 			return err_set(e, first.code, "%s", first.text);
@@ -330,5 +422,6 @@ void hosts_end(struct hosts_one *h)
 int hosts_begin(struct hosts_one *h, struct err *e)
 {
 	hosts_end(h); /* the last time it may have failed for want of memory */
+	hosts_follow(h);
 	return db_exec(h->db, "BEGIN", e);
 }

@@ -144,8 +144,9 @@ int store_abort(struct store *s, int r)
 
 /* ---- the database of an open store --------------------------------------- */
 
-static void store_disconnect(struct store *s)
+void store_disconnect(struct store *s)
 {
+	place_stop(&s->place);
 	checkpoint_stop(s);
 	retain_stop(&s->retain);
 	store_unprepare(s);
@@ -260,7 +261,7 @@ static int store_load_tail(struct store *s, struct err *e)
 
 /* Open the database, make or migrate its tables, load what the writer needs:
  * this reads the schema and the tables process, series, lane and tail. */
-static int store_connect(struct store *s, struct err *e)
+int store_connect(struct store *s, struct err *e)
 {
 	int r;
 
@@ -279,6 +280,8 @@ static int store_connect(struct store *s, struct err *e)
 		r = store_load_tail(s, e);
 	if (r == 0 && s->wal)
 		r = checkpoint_start(s, e);
+	if (r == 0)
+		r = place_start(&s->place, s->path, e);
 	if (r < 0) {
 		s->corrupt = r == -EUCLEAN;
 		store_disconnect(s);
@@ -312,7 +315,7 @@ static int store_lock(struct store *s, struct err *e)
 		fd = rendezvous_lock(AT_FDCWD, s->lock_path);
 		if (fd == -EAGAIN)
 			return err_set(e, -EBUSY, "%s is being written by another process",
-				       s->path);
+				       s->home);
 		if (fd < 0)
 			return err_errno(e, fd,
 					 "cannot lock %s; if its file system has no locks, store "
@@ -340,73 +343,15 @@ static void store_unlock(struct store *s)
 	s->lock_fd = -1;
 }
 
-/* Found by a writer that cannot set the file aside while it has it open. */
-static char *store_bad_mark(const struct store *s)
+/* What is to be known of where the file lies. */
+static int store_say_place(struct store *s, struct err *e)
 {
-	return xasprintf("%s.bad", s->path);
-}
-
-char *store_aside_name(const char *path)
-{
-	long long at = store_utc_ns() / 1000000000;
-	struct stat st;
-	char *name;
-
-	for (;; at++) {
-		name = xasprintf("%s.corrupt-%lld", path, at);
-		if (lstat(name, &st) < 0)
-			return name;
-		free(name);
-	}
-}
-
-static int store_set_aside(struct store *s, struct err *e)
-{
-	static const char *const parts[] = {"", "-wal", "-journal"};
-	char *from, *to, *mark, *aside = store_aside_name(s->path);
-	size_t i;
 	int r = 0;
 
-	for (i = 0; r == 0 && i < ARRAY_LEN(parts); i++) {
-		from = xasprintf("%s%s", s->path, parts[i]);
-		to = xasprintf("%s%s", aside, parts[i]);
-		if (rename(from, to) < 0 && errno != ENOENT)
-			r = err_errno(e, -errno, "cannot set %s aside", from);
-		free(from);
-		free(to);
-	}
-	free(aside);
-	from = xasprintf("%s-shm", s->path);
-	unlink(from);
-	free(from);
-	mark = store_bad_mark(s);
-	if (r == 0)
-		unlink(mark);
-	free(mark);
-	return r;
-}
-
-/* Begin anew after setting the file aside, and say so in the new one. */
-static int store_replace(struct store *s, const struct err *why, struct err *e)
-{
-	char *text;
-	int r = store_set_aside(s, e);
-
-	if (r == 0)
-		r = store_connect(s, e);
-	if (r < 0)
-		return r;
-	text = xasprintf("the database was corrupt and has been set aside (%.400s); what it holds "
-			 "is not shown here",
-			 why->text);
-	r = commit_event(s, 0, 2, "store-corrupt", text);
-	free(text);
-	if (r == 0)
-		r = s->sink.ops->commit(&s->sink);
-	if (r < 0) {
-		err_set(e, r, "%s", s->err.text);
-		store_disconnect(s);
-	}
+	if (s->place.lost)
+		r = store_say(s, "store-live-lost", s->place.lost, e);
+	if (r == 0 && s->place.slow && s->seq == 0)
+		r = store_say(s, "store-slow", s->place.slow, e);
 	return r;
 }
 
@@ -426,6 +371,8 @@ static int store_open_files(struct store *s, bool no_replace, struct err *e)
 		r = store_replace(s, &why, e);
 	else if (r < 0)
 		err_set(e, r, "%s", why.text);
+	if (r == 0)
+		r = store_say_place(s, e);
 	if (r < 0)
 		return r;
 	if (stat(s->path, &st) < 0)
@@ -438,11 +385,14 @@ static int store_open_files(struct store *s, bool no_replace, struct err *e)
 static void store_free(struct store *s)
 {
 	store_disconnect(s);
+	place_done(&s->place);
 	store_unlock(s);
 	blob_codec_done(&s->codec);
 	column_codec_done(&s->columns);
 	free(s->merged);
 	free(s->dir);
+	free(s->file);
+	free(s->home);
 	free(s->path);
 	free(s->lock_path);
 	free(s);
@@ -451,10 +401,10 @@ static void store_free(struct store *s)
 int store_open(const struct store_options *o, struct err *e, struct store **ret)
 {
 	struct store *s;
-	char *name, *dir;
+	char *dir;
 	int r;
 
-	r = o->existing ? 0 : file_mkdirs(o->dir, 0700);
+	r = file_mkdirs(o->dir, 0700);
 	if (r < 0)
 		return err_errno(e, r, "cannot make the folder %s", o->dir);
 	dir = realpath(o->dir, NULL);
@@ -464,19 +414,20 @@ int store_open(const struct store_options *o, struct err *e, struct store **ret)
 	s->sink.ops = &commit_ops;
 	s->lock_fd = -1;
 	s->dir = dir;
-	name = store_host_file(o->host);
-	s->path = xasprintf("%s/%s", dir, name);
-	s->lock_path = xasprintf("%s.lock", s->path);
-	s->wal = !o->no_wal && fstype_is_wal_safe(dir);
-	free(name);
+	s->file = store_host_file(o->host);
+	s->home = xasprintf("%s/%s", dir, s->file);
+	s->lock_path = xasprintf("%s.lock", s->home);
+	s->place.dir = s->dir;
+	s->place.file = s->file;
+	s->place.home = s->home;
+	s->place.lock_fd = -1;
 	blob_codec_init(&s->codec);
 	column_codec_init(&s->columns);
-	if (o->existing && access(s->path, F_OK) < 0)
-		r = err_errno(e, -errno, "cannot open %s", s->path);
+	r = store_lock(s, e);
 	if (r == 0)
-		r = store_lock(s, e);
+		r = place_settle(&s->place, o, e, &s->path, &s->wal);
 	if (r == 0)
-		r = store_open_files(s, o->no_replace || o->existing, e);
+		r = store_open_files(s, o->no_replace, e);
 	if (r < 0) {
 		store_free(s);
 		return r;
@@ -535,16 +486,16 @@ void store_stats(struct store *s, struct store_stats *out)
 	free(wal);
 }
 
-/* One plain file. A reader that has it open may keep us from leaving WAL mode:
- * then the log stays, empty. */
+/* One plain file. A reader that has it open may keep us from leaving WAL mode: then
+ * the log stays, empty, or the journal. */
 static int store_make_plain(struct store *s, struct err *e)
 {
 	int r = db_exec(s->db, "PRAGMA incremental_vacuum", e);
 
 	if (r == 0 && s->wal)
 		r = db_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", e);
-	if (r == 0 && s->wal && db_exec(s->db, "PRAGMA journal_mode=DELETE", NULL) < 0)
-		return 0;
+	if (r == 0)
+		db_exec(s->db, "PRAGMA journal_mode=DELETE", NULL);
 	return r;
 }
 
@@ -556,6 +507,7 @@ static int store_finish(struct store *s, struct err *e)
 	if (!store_is_alive(s))
 		return err_set(e, -ESTALE, "%s was deleted or replaced while it was written",
 			       s->path);
+	place_stop(&s->place);
 	r = s->corrupt ? err_set(e, -EUCLEAN, "%s is corrupt; it will be set aside", s->path)
 		       : store_fold(s, true, e);
 	checkpoint_stop(s);
@@ -578,6 +530,9 @@ int store_close(struct store *s, struct err *e)
 	if (!s)
 		return 0;
 	r = store_finish(s, e);
+	store_disconnect(s);
+	if (r == 0)
+		r = place_finish(&s->place, s->path, e);
 	store_free(s);
 	return r;
 }

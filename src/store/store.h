@@ -24,12 +24,26 @@
 
 struct store;
 
+/* Where the file is while it is written. */
+enum store_live {
+	STORE_LIVE_AUTO,    /* in a private folder of this host if a WAL is not safe in the
+			       run's, else in place */
+	STORE_LIVE_LOCAL,   /* in a private folder */
+	STORE_LIVE_IN_PLACE /* in the run's folder */
+};
+
+#define STORE_COPY_NS 300000000000LL /* between copies of a live file elsewhere */
+
 struct store_options {
 	const char *dir;  /* the run's folder; made (0700) if missing */
 	const char *host; /* file name without ".db"; '/' and control characters become '_' */
 	bool existing;    /* only a file that is there and sound: -ENOENT, -EUCLEAN */
 	bool no_wal;      /* a rollback journal whatever the file system; default: only
 			     where docs/schema.md says that a WAL is not safe */
+	enum store_live live;
+	const char *local_dir; /* private folder; NULL: $XDG_STATE_HOME/lapse/live or
+				  ~/.local/state/lapse/live, else /var/tmp/lapse-UID/live */
+	int64_t copy_every_ns; /* 0: STORE_COPY_NS */
 	bool no_replace;  /* -EUCLEAN instead of setting a corrupt file aside */
 };
 
@@ -97,6 +111,17 @@ void store_stats(struct store *s, struct store_stats *out);
  * fine. What was not committed is lost. Returns the first error; the handle is
  * gone all the same. -ESTALE: the file had been deleted or replaced. */
 int store_close(struct store *s, struct err *e);
+
+/* Live files in private folders of this host whose writers are dead: move each into
+ * its run's folder, found() is told of it; kept: where it still is, and why (else
+ * NULL and ""). Those that are written are left alone. 0, or found()'s first result
+ * that is not 0. */
+struct store_leftovers {
+	int (*found)(void *arg, const char *dir, const char *file, const char *kept,
+		     const char *why);
+	void *arg;
+};
+int store_finish_leftovers(const char *local_dir, const struct store_leftovers *to);
 
 /* ---- reading ----------------------------------------------------------- */
 

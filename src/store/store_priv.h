@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "store/codec.h"
+#include "store/place.h"
 #include "store/retain.h"
 #include "store/store.h"
 #include "store/summary.h"
@@ -53,6 +54,9 @@ int db_open_writer(const char *path, bool wal, struct err *e, sqlite3 **ret);
  * then says what that leaves out (added to it, one sentence and a newline).
  * The schema has been checked. */
 int db_open_reader(const char *path, struct buf *warning, struct err *e, sqlite3 **ret);
+
+/* The same of a file that nobody changes, without locks. */
+int db_open_frozen(const char *path, struct err *e, sqlite3 **ret);
 
 /* Is this a database of lapse with all tables of its version? 0, -EUCLEAN, -EPROTO. */
 int db_check_schema(sqlite3 *db, const char *path, struct err *e, int *ret_version);
@@ -264,7 +268,9 @@ void store_unprepare(struct store *s);
 
 struct store {
 	struct sink sink; /* first */
-	char *dir, *path, *lock_path;
+	char *dir, *file, *home; /* run's folder, HOST.db, DIR/HOST.db */
+	char *path, *lock_path;  /* of the live database, of the run's lock */
+	struct place place;
 	int lock_fd;
 	dev_t dev;
 	ino_t ino;
@@ -293,6 +299,17 @@ struct store {
 int store_abort(struct store *s, int r);
 /* 0, or -EUCLEAN: the first page of the file is no longer a database's. */
 int store_check_header(struct store *s, struct err *e);
+/* Open s->path, make or migrate its tables, load what the writer needs; close it. */
+int store_connect(struct store *s, struct err *e);
+void store_disconnect(struct store *s);
+/* An event of the store's own, at once; if that fails the store is disconnected. */
+int store_say(struct store *s, const char *kind, const char *text, struct err *e);
+
+/* ---- aside.c ---- */
+/* Name of the mark of a file that is to be set aside; the caller frees it. */
+char *store_bad_mark(const struct store *s);
+/* Set the file aside, for which why is the reason, and connect to a new one. */
+int store_replace(struct store *s, const struct err *why, struct err *e);
 /* PATH.corrupt-UTCSECONDS that is not taken; the caller frees it. */
 char *store_aside_name(const char *path);
 int64_t store_mono_ns(void);
@@ -489,7 +506,11 @@ struct hosts_tail {
 };
 
 struct hosts_one {
-	char *name, *path;
+	char *name, *path; /* path: of what is open */
+	char *dir, *file;
+	bool moves; /* another file may come to be the one to read */
+	dev_t dev;
+	ino_t ino;
 	sqlite3 *db;
 	struct hosts_tail *tail; /* merged rows, then plain ones */
 	size_t n_tail, cap_tail, tail_bytes;
