@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #define AGENT_SECOND 1000000000
+#define AGENT_SWEEP (600ll * AGENT_SECOND)
 #define AGENT_KEEP_S 10        /* a heartbeat holds so long */
 #define AGENT_REFUSED_MAX 1024 /* files in rings/ remembered as no rings */
 
@@ -45,6 +46,7 @@ struct agent {
 	uint64_t ticks_per_s;
 	struct wire_anchor first; /* at start, for the rate */
 	int64_t second_ns;        /* CLOCK_MONOTONIC of the last second's work */
+	int64_t sweep_ns;         /* CLOCK_MONOTONIC when the store may be swept */
 	int64_t busy_ns;          /* CLOCK_MONOTONIC when something was last alive */
 	struct guard *bell;
 	struct exports *exports;
@@ -330,6 +332,10 @@ static void agent_second(struct agent *a)
 	agent_forget_retired(a);
 	exports_tick(a->exports, now.mono_ns, agent_export_failed, a);
 	a->second_ns = now.mono_ns;
+	if (!a->o->once && a->o->store->sweep && now.mono_ns >= a->sweep_ns) {
+		a->o->store->sweep();
+		a->sweep_ns = now.mono_ns + AGENT_SWEEP;
+	}
 	if (a->n_live || exports_is_busy(a->exports))
 		a->busy_ns = now.mono_ns;
 }

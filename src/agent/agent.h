@@ -4,8 +4,8 @@
  * into the store of each live run. One per user and machine. docs/launcher.md
  * says how it meets launchers, docs/wire.md how it meets trainers.
  *
- * The agent does not know the store: who starts it gives it the four calls of
- * struct agent_store.
+ * The agent does not know the store: who starts it gives it the calls of struct
+ * agent_store.
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
@@ -34,6 +34,9 @@ struct agent_store {
 	int (*close)(void *handle, struct err *e);
 	/* Why the sink's last call failed. */
 	const char *(*why)(void *handle);
+	/* Begin to finish what dead agents have left, without waiting for it. Once the runs
+	 * that live are open, then every ten minutes; not with `once`. NULL: nothing. */
+	void (*sweep)(void);
 };
 
 struct agent_options {

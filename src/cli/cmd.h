@@ -19,6 +19,9 @@ int cmd_show(int argc, char **argv);
 const struct opt *cmd_export_options(void);
 int cmd_export(int argc, char **argv);
 
+const struct opt *cmd_query_options(void);
+int cmd_query(int argc, char **argv);
+
 const struct opt *cmd_report_options(void);
 int cmd_report(int argc, char **argv);
 
@@ -45,6 +48,9 @@ int cmd_gc(int argc, char **argv);
 
 const struct opt *cmd_rm_options(void);
 int cmd_rm(int argc, char **argv);
+
+const struct opt *cmd_fsck_options(void);
+int cmd_fsck(int argc, char **argv);
 
 const struct opt *cmd_version_options(void);
 int cmd_version(int argc, char **argv);

@@ -100,6 +100,7 @@ static void agent_configure(struct settings *s)
 	size_t i;
 
 	agent_limit(s->config);
+	wiring_place(s->config);
 
 	if (arg_idle_exit < 0)
 		arg_idle_exit = config_number(s->config, "agent.idle_exit", 0);
@@ -131,6 +132,7 @@ int cmd_agent(int argc, char **argv)
 	agent_configure(&settings);
 	o.idle_exit_ns = arg_idle_exit;
 	err = agent_run(&o, &e);
+	wiring_wait();
 	/* Eight launchers may start eight agents: seven find the first one. */
 	if (err == -EAGAIN && !arg_foreground)
 		return 0;

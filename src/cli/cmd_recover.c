@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/opt.h"
+#include "cli/settings.h"
 #include "cli/wiring.h"
 
 #include <errno.h>
@@ -40,6 +41,24 @@ const struct opt *cmd_recover_options(void)
 	return recover_rows;
 }
 
+/* Live files of dead writers, in private folders. */
+static struct {
+	uint64_t moved, kept;
+} leftovers;
+
+static int recover_found(void *arg, const char *dir, const char *file, const char *kept,
+			 const char *why)
+{
+	(void)arg;
+	leftovers.moved += !kept;
+	leftovers.kept += kept != NULL;
+	if (kept)
+		log_warn("%s", why);
+	else
+		log_info("%s/%s: finished, and moved there", dir, file);
+	return 0;
+}
+
 static void recover_print(const struct agent_stats *s)
 {
 	struct buf b;
@@ -52,6 +71,11 @@ static void recover_print(const struct agent_stats *s)
 			printf("; %" PRIu64 " files are no sound rings", s->refused);
 		if (s->failed_commits)
 			printf("; %" PRIu64 " commits failed", s->failed_commits);
+		if (leftovers.moved)
+			printf("; %" PRIu64 " live files moved into their runs' folders",
+			       leftovers.moved);
+		if (leftovers.kept)
+			printf("; %" PRIu64 " cannot be moved and are kept", leftovers.kept);
 		printf("\n");
 		return;
 	}
@@ -64,6 +88,8 @@ static void recover_print(const struct agent_stats *s)
 	json_kuint(&j, "refused", s->refused);
 	json_kuint(&j, "commits", s->commits);
 	json_kuint(&j, "failed_commits", s->failed_commits);
+	json_kuint(&j, "live_moved", leftovers.moved);
+	json_kuint(&j, "live_kept", leftovers.kept);
 	json_object_end(&j);
 	puts(buf_str(&b));
 	buf_done(&b);
@@ -73,7 +99,9 @@ int cmd_recover(int argc, char **argv)
 {
 	struct agent_options o = {
 		.rendezvous = arg_rendezvous, .once = true, .store = &wiring_store};
+	const struct store_leftovers to = {.found = recover_found};
 	struct agent_stats stats;
+	struct settings settings;
 	struct err e = {0};
 	int err;
 
@@ -82,6 +110,9 @@ int cmd_recover(int argc, char **argv)
 		return 2;
 	}
 	log_open(STDERR_FILENO, arg_verbose ? LOG_LEVEL_INFO : LOG_LEVEL_WARN);
+	settings_load(&settings, "recover", NULL);
+	wiring_place(settings.config);
+	settings_done(&settings);
 	err = agent_run(&o, &e);
 	if (err == -EAGAIN) {
 		fprintf(stderr, "lapse recover: an agent is running and does this itself "
@@ -92,7 +123,9 @@ int cmd_recover(int argc, char **argv)
 		fprintf(stderr, "lapse recover: %s\n", e.text);
 		return 1;
 	}
+	wiring_wait();
+	store_finish_leftovers(wiring_local_dir(), &to);
 	agent_stats(&stats);
 	recover_print(&stats);
-	return stats.failed_commits ? 1 : 0;
+	return stats.failed_commits || leftovers.kept ? 1 : 0;
 }

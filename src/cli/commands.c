@@ -38,7 +38,8 @@ const struct command commands[] = {
 		.about = "The folder is $LAPSE_DIR, else ./lapse-runs. A run that cannot be "
 			 "read is listed\nwith the reason.",
 		.examples = "  lapse ls\n"
-			    "  lapse ls --limit 5\n"
+			    "  lapse ls --metric val/acc:best --sort val/acc:best --filter "
+			    "'project=ocr'\n"
 			    "  lapse ls --json | jq -r '.[] | select(.outcome == \"oom\") | .id'",
 		.options = cmd_ls_options,
 		.run = cmd_ls,
@@ -70,6 +71,23 @@ const struct command commands[] = {
 			    "  lapse export --to csv --from -10m --steps 1000:",
 		.options = cmd_export_options,
 		.run = cmd_export,
+	},
+	{
+		.name = "query",
+		.args = "[OPTIONS] [RUN] [PATTERN...]",
+		.summary = "chart series of a run: text, CSV or JSON; or list them",
+		.about =
+			RUN_ABOUT "\nPATTERN is NAME{LABEL=VALUE,...}, each a shell pattern; "
+				  "host, role, rank and process are\nlabels too. "
+				  "rate(PATTERN) is what a counter adds a second, or a step on the "
+				  "step axis.\nWithout one the series are listed. A first argument "
+				  "that is no run is a pattern.",
+		.examples = "  lapse query\n"
+			    "  lapse query last 'train/*' 'grad/norm{rank=0}'\n"
+			    "  lapse query 'gpu/*' --group-by gpu --from -10m\n"
+			    "  lapse query 'rate(lapse/step/tokens)' --axis step --json",
+		.options = cmd_query_options,
+		.run = cmd_query,
 	},
 	{
 		.name = "report",
@@ -168,6 +186,22 @@ const struct command commands[] = {
 			"xargs lapse rm",
 		.options = cmd_rm_options,
 		.run = cmd_rm,
+	},
+	{
+		.name = "fsck",
+		.args = "[OPTIONS] [RUN...]",
+		.summary = "check the databases of runs, repair damaged ones",
+		.about = RUN_ABOUT
+			"\nEverything is read and held against its checksums and against what "
+			"follows from it.\nExit status: 0 all is well, 1 something is wrong. "
+			"--repair writes what can be read of a\ndamaged file into a new one and "
+			"keeps the old one as HOST.db.corrupt-SECONDS; a\nfile that is being "
+			"written is refused.",
+		.examples = "  lapse fsck\n"
+			    "  lapse fsck --all --json | jq '.runs[].files[].findings[]'\n"
+			    "  lapse fsck --repair 20261128-010203-abcd",
+		.options = cmd_fsck_options,
+		.run = cmd_fsck,
 	},
 	{
 		.name = "version",

@@ -76,6 +76,18 @@ const struct config_key config_keys[] = {
 	{.path = "store.cleanup", .type = CONFIG_BOOL, .readers = READ_AGENT, .preset = "true",
 	 .help = "false: store.keep_raw and store.max_size have no effect"},
 
+	{.path = "store.live", .type = CONFIG_TEXT, .readers = READ_AGENT, .preset = "auto",
+	 .help = "where a database is while it is written: local (in store.local_dir, moved into "
+		 "the run's folder at the end), in-place, or auto: local if a WAL is not safe in "
+		 "the run's folder"},
+	{.path = "store.local_dir", .type = CONFIG_TEXT, .readers = READ_AGENT,
+	 .help = "absolute path of a folder on a local disk, ours alone; none: "
+		 "$XDG_STATE_HOME/lapse/live or ~/.local/state/lapse/live, else "
+		 "/var/tmp/lapse-UID/live"},
+	{.path = "store.copy_every", .type = CONFIG_DURATION, .readers = READ_AGENT,
+	 .preset = "5m",
+	 .help = "between copies of a local database into the run's folder, which other hosts read"},
+
 	{.path = "record.ring_kib", .type = CONFIG_INT, .readers = READ_PYTHON,
 	 .env = "LAPSE_RING_KIB", .python = "ring_kib", .hi = KEYS_RING_KIB_MAX,
 	 .help = "size of a process's ring in KiB; none or 0: 8448"},

@@ -105,6 +105,7 @@ static int move_make_plain(const char *path, struct err *e)
 static int move_snapshot(struct place *p, const char *from, const char *to, struct err *e)
 {
 	sqlite3 *in = NULL, *out = NULL;
+	char *journal;
 	int rc, r = 0;
 
 	unlink(to);
@@ -127,6 +128,9 @@ static int move_snapshot(struct place *p, const char *from, const char *to, stru
 		r = err_set(e, -EIO, "%s: cannot be closed", to);
 	if (r == 0)
 		r = move_make_plain(to, e);
+	journal = xasprintf("%s-journal", to);
+	unlink(journal);
+	free(journal);
 	if (r < 0)
 		unlink(to);
 	return r;

@@ -243,6 +243,16 @@ static int repair_exchange(struct repair *w)
 
 static int repair_lock(struct repair *w)
 {
+	char *pointer = xasprintf("%.*s.live", (int)strlen(w->path) - 3, w->path);
+	bool is_live = place_is(pointer, "");
+
+	free(pointer);
+	if (is_live)
+		return err_set(
+			w->e, -EBUSY,
+			"%s is live elsewhere (its .live says where); it can be repaired when "
+			"it has come back: `lapse recover` on that host",
+			w->path);
 	w->lock_fd = rendezvous_lock(AT_FDCWD, w->lock);
 	if (w->lock_fd >= 0)
 		return 0;

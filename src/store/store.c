@@ -523,7 +523,7 @@ static int store_finish(struct store *s, struct err *e)
 	return r;
 }
 
-int store_close(struct store *s, struct err *e)
+static int store_end_of(struct store *s, bool move, struct err *e)
 {
 	int r;
 
@@ -531,8 +531,18 @@ int store_close(struct store *s, struct err *e)
 		return 0;
 	r = store_finish(s, e);
 	store_disconnect(s);
-	if (r == 0)
+	if (r == 0 && move)
 		r = place_finish(&s->place, s->path, e);
 	store_free(s);
 	return r;
+}
+
+int store_close(struct store *s, struct err *e)
+{
+	return store_end_of(s, true, e);
+}
+
+int store_leave(struct store *s, struct err *e)
+{
+	return store_end_of(s, false, e);
 }

@@ -112,6 +112,10 @@ void store_stats(struct store *s, struct store_stats *out);
  * gone all the same. -ESTALE: the file had been deleted or replaced. */
 int store_close(struct store *s, struct err *e);
 
+/* The same, but a file that is in a private folder stays there, for
+ * store_finish_leftovers(). */
+int store_leave(struct store *s, struct err *e);
+
 /* Live files in private folders of this host whose writers are dead: move each into
  * its run's folder, found() is told of it; kept: where it still is, and why (else
  * NULL and ""). Those that are written are left alone. 0, or found()'s first result
@@ -413,6 +417,18 @@ struct store_checker {
  * are, or why the check could not be made. */
 int store_check_all(const char *db_path, const struct store_checker *c, struct err *e,
 		    uint64_t *ret);
+
+/* The hosts' files of a run, also those set aside, in order of their names; strings
+ * live during the call. */
+struct store_file {
+	const char *name; /* HOST.db, or HOST.db.corrupt-SECONDS */
+	const char *path; /* of what is to be read; NULL: nothing yet, it is live elsewhere */
+	bool is_live;     /* it is being written on this host, or lives on another */
+	bool is_aside;
+};
+/* 0, or fn's first result that is not 0; -errno: the folder cannot be read. */
+int store_files(const char *dir, int (*fn)(void *arg, const struct store_file *f), void *arg,
+		struct err *e);
 
 /* What repairing has left and what it could not. */
 struct store_repaired {
