@@ -15,18 +15,17 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/number.h"
 #include "cli/export.h"
 #include "cli/export_live.h"
 #include "cli/outfile.h"
-#include "cli/when.h"
+#include "cli/range.h"
 
 #define EXPORT_LINE_MAX (64u << 20) /* bytes of what one item becomes */
 #define EXPORT_LOOK 4096            /* rows between two looks at the clock */
 
-static const char *export_dir, *export_to, *export_series, *export_output, *export_from,
-	*export_until, *export_steps, *export_what_text;
-static bool export_all, export_follow;
+static const char *export_dir, *export_to, *export_series, *export_output, *export_what_text;
+static struct range_text export_range;
+static bool export_follow;
 
 /* clang-format off */
 static const struct opt export_rows[] = {
@@ -44,14 +43,14 @@ static const struct opt export_rows[] = {
 	{.name = "series", .letter = 's', .type = OPT_STR, .value = "PATTERN",
 	 .to = &export_series,
 	 .help = "only series whose name matches, like 'grad/*' or 'loss'"},
-	{.name = "from", .type = OPT_STR, .value = "TIME", .to = &export_from,
-	 .help = "nothing before this moment: " WHEN_HELP},
-	{.name = "until", .type = OPT_STR, .value = "TIME", .to = &export_until,
-	 .help = "nothing after this moment"},
-	{.name = "steps", .type = OPT_STR, .value = "A:B", .to = &export_steps,
-	 .help = "only steps A to B, both included; A: and :B are open ranges"},
-	{.name = "all-attempts", .type = OPT_FLAG, .to = &export_all,
-	 .help = "also points of steps that a resumed attempt did again"},
+	{.name = "from", .type = OPT_STR, .value = "TIME", .to = &export_range.from,
+	 .help = RANGE_HELP_FROM},
+	{.name = "until", .type = OPT_STR, .value = "TIME", .to = &export_range.until,
+	 .help = RANGE_HELP_UNTIL},
+	{.name = "steps", .type = OPT_STR, .value = "A:B", .to = &export_range.steps,
+	 .help = RANGE_HELP_STEPS},
+	{.name = "all-attempts", .type = OPT_FLAG, .to = &export_range.all,
+	 .help = RANGE_HELP_ALL},
 	{.name = "dir", .letter = 'd', .type = OPT_STR, .value = "DIR", .to = &export_dir,
 	 .help = "folder of the runs (default: $LAPSE_DIR, else ./lapse-runs)"},
 	{.name = NULL},
@@ -255,64 +254,6 @@ static int export_parse_format(struct export *x)
 	return -EINVAL;
 }
 
-static int export_parse_time(const struct export *x, const char *option, const char *text,
-			     int64_t *ret)
-{
-	struct timespec now;
-	int64_t end = x->v.run.end_ns;
-
-	if (!text)
-		return 0;
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (end == 0)
-		end = now.tv_sec * 1000000000LL + now.tv_nsec;
-	if (when_parse(text, x->v.run.start_ns, end, ret) == 0)
-		return 0;
-	fprintf(stderr, "lapse export: --%s: \"%s\" is not a time: %s\n", option, text, WHEN_HELP);
-	return -EINVAL;
-}
-
-static int export_parse_steps(struct store_range *r, const char *text)
-{
-	const char *colon = strchr(text, ':');
-	char *first = xstrndup(text, colon ? (size_t)(colon - text) : strlen(text));
-	const char *second = colon ? colon + 1 : first;
-	int err = 0;
-
-	r->by_step = true;
-	r->step_min = INT64_MIN + 1;
-	r->step_max = INT64_MAX;
-	if (first[0] != '\0')
-		err = number_int(first, &r->step_min);
-	if (!err && second[0] != '\0')
-		err = number_int(second, &r->step_max);
-	if (!err && (text[0] == '\0' || r->step_min > r->step_max))
-		err = -EINVAL;
-	free(first);
-	if (err)
-		fprintf(stderr,
-			"lapse export: --steps: \"%s\" is not a range of steps like "
-			"100:200, 100: or :200\n",
-			text);
-	return err;
-}
-
-static int export_parse_range(struct export *x)
-{
-	struct store_range *r = &x->range;
-
-	*r = (struct store_range){.by_time = export_from || export_until,
-				  .time_min = INT64_MIN,
-				  .time_max = INT64_MAX,
-				  .all_segments = export_all};
-	if (export_steps && export_parse_steps(r, export_steps) != 0)
-		return -EINVAL;
-	if (export_parse_time(x, "from", export_from, &r->time_min) != 0 ||
-	    export_parse_time(x, "until", export_until, &r->time_max) != 0)
-		return -EINVAL;
-	return 0;
-}
-
 static int export_write(struct export *x)
 {
 	size_t unread = 0, i;
@@ -340,8 +281,8 @@ static int export_write(struct export *x)
 /* Formats of src/export: the whole run, kept up to date. */
 static int export_to_live(const struct exporter_ops *ops, const char *what)
 {
-	static const char *const *const others[] = {&export_series, &export_from, &export_until,
-						    &export_steps, &export_what_text};
+	static const char *const *const others[] = {&export_series, &export_range.from, &export_range.until,
+						    &export_range.steps, &export_what_text};
 	struct view v;
 	size_t i;
 	int status;
@@ -349,7 +290,7 @@ static int export_to_live(const struct exporter_ops *ops, const char *what)
 	for (i = 0; i < ARRAY_LEN(others); i++)
 		if (*others[i])
 			break;
-	if (i < ARRAY_LEN(others) || export_all) {
+	if (i < ARRAY_LEN(others) || export_range.all) {
 		fprintf(stderr,
 			"lapse export: %s takes all of a run: --what, --series, --from, --until, "
 			"--steps and --all-attempts are for csv and json\n",
@@ -382,7 +323,7 @@ int cmd_export(int argc, char **argv)
 	}
 	if (view_open(&x.v, "export", export_dir, what) != 0)
 		return 1;
-	if (export_parse_range(&x) != 0) {
+	if (range_parse(&export_range, "export", &x.v.run, &x.range) != 0) {
 		view_close(&x.v);
 		return 2;
 	}

@@ -33,4 +33,9 @@ struct export_ops {
 
 extern const struct export_ops export_csv, export_json;
 
+/* Append text as a field of CSV, in quotes where it needs them. Bytes that are not
+ * UTF-8 and control characters would break readers and terminals: they become
+ * U+FFFD. Line ends and tabs are text. */
+void export_csv_text(struct buf *out, const char *text);
+
 #endif

@@ -10,9 +10,7 @@
 
 #include "base/utf8.h"
 
-/* Bytes that are not UTF-8 and control characters would break readers and
- * terminals: they become U+FFFD. Line ends and tabs are text. */
-static void csv_text(struct buf *out, const char *text)
+void export_csv_text(struct buf *out, const char *text)
 {
 	size_t len = strlen(text), i = 0, n;
 	bool quote = text[strcspn(text, ",\"\r\n")] != '\0';
@@ -49,9 +47,9 @@ static void csv_begin(struct buf *out, const struct view *v, unsigned what)
 /* host,process,rank, */
 static void csv_process(struct buf *out, const struct store_process *p)
 {
-	csv_text(out, p->host_name);
+	export_csv_text(out, p->host_name);
 	buf_putc(out, ',');
-	csv_text(out, p->role);
+	export_csv_text(out, p->role);
 	buf_printf(out, ":%lld,", (long long)p->pid);
 	if (p->rank >= 0)
 		buf_printf(out, "%lld", (long long)p->rank);
@@ -73,11 +71,11 @@ static void csv_row(struct buf *out, const struct view *v, const struct store_se
 		    const struct store_point *p, const char *part, double value)
 {
 	csv_process(out, view_process(v, s->host, s->process));
-	csv_text(out, s->name);
+	export_csv_text(out, s->name);
 	buf_putc(out, ',');
-	csv_text(out, s->labels);
+	export_csv_text(out, s->labels);
 	buf_putc(out, ',');
-	csv_text(out, strcmp(part, ":count") == 0 ? "1" : view_unit(s));
+	export_csv_text(out, strcmp(part, ":count") == 0 ? "1" : view_unit(s));
 	buf_printf(out, ",%s%s,", view_kind(s->kind), part);
 	csv_moment(out, p->time_ns, p->step);
 	json_put_double(out, value);
@@ -106,11 +104,11 @@ static void csv_event(struct buf *out, const struct view *v, const struct store_
 	csv_process(out, view_process(v, e->host, e->process));
 	csv_moment(out, e->time_ns, e->step);
 	buf_printf(out, "%s,", events_severity(e->severity));
-	csv_text(out, e->kind);
+	export_csv_text(out, e->kind);
 	buf_putc(out, ',');
-	csv_text(out, e->text);
+	export_csv_text(out, e->text);
 	buf_putc(out, ',');
-	csv_text(out, e->attrs);
+	export_csv_text(out, e->attrs);
 	buf_putc(out, '\n');
 }
 
