@@ -1,24 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cmd_ls.c - `lapse ls`: the runs in a folder, newest first. A run that cannot
- * be read is a row that says why.
+ * cmd_ls.c - `lapse ls`: the runs in a folder, newest first, from the index. A run
+ * that cannot be read is a row that says why.
  */
 #include "cli/cmd.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/mem.h"
+#include "cli/pick.h"
 #include "cli/view.h"
+#include "store/index.h"
 
-static const char *ls_dir;
-static bool ls_json;
+#define LS_METRICS_MAX 16
+#define LS_FILTERS_MAX 32
+#define LS_COLUMNS 8
+
+static const char *ls_dir, *ls_order;
+static bool ls_json, ls_reverse;
 static int64_t ls_limit = 50;
+static struct pick_key ls_metrics[LS_METRICS_MAX];
+static const char *ls_metric_heads[LS_METRICS_MAX];
+static struct pick_term ls_filters[LS_FILTERS_MAX];
+static size_t ls_n_metrics, ls_n_filters;
+
+static int ls_add_metric(const char *arg, void *to)
+{
+	(void)to;
+	if (ls_n_metrics == LS_METRICS_MAX) {
+		fprintf(stderr, "lapse ls: --metric: at most %d\n", LS_METRICS_MAX);
+		return -EINVAL;
+	}
+	ls_metric_heads[ls_n_metrics] = arg;
+	pick_key_set(&ls_metrics[ls_n_metrics++], arg);
+	return 0;
+}
+
+static int ls_add_filter(const char *arg, void *to)
+{
+	char why[256];
+
+	(void)to;
+	if (ls_n_filters == LS_FILTERS_MAX) {
+		fprintf(stderr, "lapse ls: --filter: at most %d\n", LS_FILTERS_MAX);
+		return -EINVAL;
+	}
+	if (pick_term_parse(&ls_filters[ls_n_filters], arg, why) < 0) {
+		fprintf(stderr, "lapse ls: --filter: %s\n", why);
+		return -EINVAL;
+	}
+	ls_n_filters++;
+	return 0;
+}
 
 const struct opt *cmd_ls_options(void)
 {
@@ -36,7 +73,30 @@ const struct opt *cmd_ls_options(void)
 		 .to = &ls_limit,
 		 .lo = 0,
 		 .hi = 1000000,
-		 .help = "show the N newest; 0: all (default: 50)"},
+		 .help = "show the first N; 0: all (default: 50)"},
+		{.name = "metric",
+		 .letter = 'm',
+		 .type = OPT_CALL,
+		 .value = "NAME",
+		 .call = ls_add_metric,
+		 .help = "a column for a metric: NAME[:last|best|min|max]; may be repeated"},
+		{.name = "filter",
+		 .letter = 'f',
+		 .type = OPT_CALL,
+		 .value = "COND",
+		 .call = ls_add_filter,
+		 .help = "only runs with project=ocr, tag=good, loss<0.5, ...; may be repeated"},
+		{.name = "sort",
+		 .letter = 's',
+		 .type = OPT_STR,
+		 .value = "KEY",
+		 .to = &ls_order,
+		 .help = "by a field or metric, the best first (default: newest first)"},
+		{.name = "reverse",
+		 .letter = 'r',
+		 .type = OPT_FLAG,
+		 .to = &ls_reverse,
+		 .help = "the other way round"},
 		{.name = "json",
 		 .type = OPT_FLAG,
 		 .to = &ls_json,
@@ -47,163 +107,120 @@ const struct opt *cmd_ls_options(void)
 	return rows;
 }
 
-/* What ls shows of a run beyond struct store_run. */
-struct ls_row {
-	const char *id; /* name of the folder */
-	char *error;    /* why it cannot be read; NULL if it can */
-	struct view v;  /* only if it can */
-	int64_t last_step;
-	const char *loss_name; /* NULL: no loss */
-	double loss;
-	int64_t bytes;
-};
+/* ---- which runs -------------------------------------------------------------------- */
 
-static int64_t ls_bytes;
-
-static int ls_add_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static bool ls_is_wanted(struct index *x, size_t i)
 {
-	(void)path;
-	(void)ftw;
-	if (type == FTW_F || type == FTW_D || type == FTW_SL)
-		ls_bytes += (int64_t)st->st_blocks * 512;
-	return 0;
+	size_t k;
+
+	for (k = 0; k < ls_n_filters; k++)
+		if (!pick_is(x, i, &ls_filters[k]))
+			return false;
+	return true;
 }
 
-/* Space taken on disk; what vanishes meanwhile is not counted. */
-static int64_t ls_size(const char *dir)
+/* Numbers of the runs to show, in order; *ret_all: those that match. */
+static size_t ls_choose(struct index *x, size_t *runs, size_t *ret_all)
 {
-	ls_bytes = 0;
-	nftw(dir, ls_add_file, 16, FTW_PHYS | FTW_MOUNT);
-	return ls_bytes;
-}
+	size_t i, n = 0, count = index_count(x), limit = ls_limit ? (size_t)ls_limit : SIZE_MAX;
+	bool stop = !ls_order && !ls_reverse && !ls_n_filters;
+	struct pick_key key;
 
-static void ls_read_tails(struct ls_row *row)
-{
-	static const char *const losses[] = {"loss", "train/loss"};
-	const struct store_series *loss = NULL;
-	struct store_point p;
-	size_t i, k;
-
-	for (i = 0; i < row->v.n_series; i++) {
-		const struct store_series *s = &row->v.series[i];
-
-		for (k = 0; k < ARRAY_LEN(losses); k++)
-			if (s->kind == SINK_GAUGE && strcmp(s->name, losses[k]) == 0 &&
-			    (!loss || s->rank < loss->rank))
-				loss = s;
-		if (s->kind == SINK_SPAN && strcmp(s->name, "step") == 0 &&
-		    view_tail(&row->v, s, &p, NULL) == 0 && p.step > row->last_step)
-			row->last_step = p.step;
+	for (i = count; i-- > 0 && (!stop || n < limit);)
+		if (ls_is_wanted(x, i))
+			runs[n++] = i;
+	if (ls_order || ls_reverse) {
+		pick_key_set(&key, ls_order ? ls_order : "id");
+		pick_sort(x, runs, n, &key, ls_order ? ls_reverse : false);
+		pick_key_done(&key);
 	}
-	if (!loss || view_tail(&row->v, loss, &p, NULL) != 0)
+	*ret_all = stop ? count : n;
+	return n < limit ? n : limit;
+}
+
+static const struct index_metric *ls_loss(struct index *x, size_t i)
+{
+	static const char *const names[] = {"loss", "train/loss"};
+	const struct index_metric *m;
+	size_t k;
+
+	for (k = 0; k < ARRAY_LEN(names); k++) {
+		m = index_metric(x, i, names[k]);
+		if (m && m->kind == SINK_GAUGE && m->count)
+			return m;
+	}
+	return NULL;
+}
+
+/* ---- JSON ----------------------------------------------------------------------------- */
+
+static void ls_json_metric(struct json *j, struct index *x, size_t i, const struct pick_key *k)
+{
+	const struct index_metric *m = index_metric(x, i, k->name);
+	int direction = pick_direction(k->name);
+	double best;
+
+	json_key(j, k->name);
+	if (!m) {
+		json_null(j);
 		return;
-	row->loss_name = loss->name;
-	row->loss = p.value;
-	if (row->last_step == SINK_STEP_NONE)
-		row->last_step = p.step;
-}
-
-static void ls_read(struct ls_row *row, const char *root, const char *id)
-{
-	struct err e = {0};
-	char *dir = xasprintf("%s/%s", root, id);
-
-	*row = (struct ls_row){.id = id, .last_step = SINK_STEP_NONE, .loss = NAN};
-	row->bytes = ls_size(dir);
-	if (view_open_dir(&row->v, dir, &e) != 0)
-		row->error = xstrdup(e.text);
-	else
-		ls_read_tails(row);
-	free(dir);
-}
-
-static void ls_json_row(struct json *j, const struct ls_row *row)
-{
-	json_object(j);
-	if (row->error) {
-		json_kstr(j, "id", row->id);
-		json_kstr(j, "error", row->error);
-	} else {
-		view_json_run(j, &row->v);
-		view_json_step(j, "last_step", row->last_step);
-		json_kstr(j, "loss_name", row->loss_name);
-		view_json_number(j, "loss", row->loss, row->loss_name != NULL);
-		json_kstr(j, "error", NULL);
 	}
-	json_kint(j, "bytes", row->bytes);
+	best = direction > 0 ? m->max : direction < 0 ? m->min : NAN;
+	json_object(j);
+	json_kstr(j, "kind", view_kind(m->kind));
+	json_kstr(j, "unit", m->unit);
+	json_kuint(j, "count", m->count);
+	view_json_number(j, "last", m->last, m->count > 0);
+	view_json_number(j, "best", best, !isnan(best));
+	view_json_number(j, "min", m->min, !isnan(m->min));
+	view_json_number(j, "max", m->max, !isnan(m->max));
+	view_json_number(j, "sum", m->sum, m->count > 0);
+	view_json_step(j, "step", m->step);
 	json_object_end(j);
 }
 
-static void ls_table_row(struct table *t, const struct ls_row *row)
+static bool ls_is_first(size_t k)
 {
-	const struct store_run *run = &row->v.run;
-	char text[FMT_MAX];
-	double duration;
-
-	table_cell(t, TERM_PLAIN, row->id);
-	if (row->error) {
-		table_cell(t, TERM_PLAIN, "");
-		table_cell(t, TERM_PLAIN, "");
-		table_cell(t, TERM_PLAIN, "");
-		table_cell(t, TERM_RED, "unreadable");
-		table_cell(t, TERM_PLAIN, "");
-		table_cell(t, TERM_PLAIN, "");
-	} else {
-		duration = view_duration_s(run);
-		table_cell(t, TERM_BOLD, run->name);
-		table_cell(t, TERM_PLAIN, fmt_local(text, run->start_ns));
-		table_cell(t, TERM_PLAIN, isnan(duration) ? "-" : fmt_seconds(text, duration));
-		table_cell(t, view_outcome_style(run), view_outcome(text, run));
-		table_cell(t, TERM_PLAIN, view_step(text, row->last_step));
-		table_cell(t, TERM_PLAIN, row->loss_name ? view_value(text, row->loss, "") : "-");
-	}
-	table_cell(t, TERM_PLAIN, fmt_bytes(text, (double)row->bytes));
-}
-
-static int ls_print_table(char **runs, size_t n, size_t shown, const char *root)
-{
-	static const struct table_column columns[] = {
-		{"RUN", 0},
-		{"NAME", TABLE_ELIDE},
-		{"STARTED", TABLE_DROP},
-		{"TIME", TABLE_RIGHT},
-		{"OUTCOME", 0},
-		{"STEP", TABLE_RIGHT},
-		{"LOSS", TABLE_RIGHT},
-		{"SIZE", TABLE_RIGHT},
-	};
-	struct table *t = table_new(columns, ARRAY_LEN(columns));
-	struct ls_row row;
-	struct term term;
-	struct buf notes;
-	int status;
 	size_t i;
 
-	buf_init(&notes, 1u << 20);
-	term_look(&term, stdout);
-	for (i = 0; i < shown; i++) {
-		ls_read(&row, root, runs[n - 1 - i]);
-		ls_table_row(t, &row);
-		if (row.error)
-			buf_printf(&notes, "%s: %s\n", row.id, row.error);
-		else if (store_reader_warning(row.v.reader)[0] != '\0')
-			buf_printf(&notes, "%s: %s\n", row.id, store_reader_warning(row.v.reader));
-		free(row.error);
-		view_close(&row.v);
-	}
-	table_print(t, &term, stdout, 0);
-	table_free(t);
-	status = view_flush();
-	fputs(buf_str(&notes), stderr);
-	buf_done(&notes);
-	if (shown < n)
-		fprintf(stderr, "%zu of %zu runs; --limit 0 shows all\n", shown, n);
-	return status;
+	for (i = 0; i < k; i++)
+		if (strcmp(ls_metrics[i].name, ls_metrics[k].name) == 0)
+			return false;
+	return true;
 }
 
-static int ls_print_json(char **runs, size_t n, size_t shown, const char *root)
+static void ls_json_row(struct json *j, struct index *x, size_t i, const char *root)
 {
-	struct ls_row row;
+	const struct index_run *r = index_get(x, i);
+	const struct index_metric *loss;
+	char *dir = xasprintf("%s/%s", root, r->id);
+	size_t k;
+
+	json_object(j);
+	if (r->error) {
+		json_kstr(j, "id", r->id);
+		json_kstr(j, "error", r->error);
+	} else {
+		view_json_run_of(j, &r->run, dir, r->warning);
+		view_json_step(j, "last_step", r->step);
+		loss = ls_loss(x, i);
+		json_kstr(j, "loss_name", loss ? loss->name : NULL);
+		view_json_number(j, "loss", loss ? loss->last : NAN, loss != NULL);
+		json_key(j, "metrics");
+		json_object(j);
+		for (k = 0; k < ls_n_metrics; k++)
+			if (ls_is_first(k))
+				ls_json_metric(j, x, i, &ls_metrics[k]);
+		json_object_end(j);
+		json_kstr(j, "error", NULL);
+	}
+	json_kuint(j, "bytes", r->bytes);
+	json_object_end(j);
+	free(dir);
+}
+
+static int ls_print_json(struct index *x, const size_t *runs, size_t n, const char *root)
+{
 	struct json j;
 	struct buf b;
 	int status;
@@ -212,25 +229,149 @@ static int ls_print_json(char **runs, size_t n, size_t shown, const char *root)
 	buf_init(&b, VIEW_JSON_MAX);
 	json_init(&j, &b);
 	json_array(&j);
-	for (i = 0; i < shown; i++) {
-		ls_read(&row, root, runs[n - 1 - i]);
-		ls_json_row(&j, &row);
-		free(row.error);
-		view_close(&row.v);
-	}
+	for (i = 0; i < n; i++)
+		ls_json_row(&j, x, runs[i], root);
 	json_array_end(&j);
 	status = view_json_print("ls", &b);
 	buf_done(&b);
 	return status;
 }
 
+/* ---- text ------------------------------------------------------------------------------- */
+
+static void ls_table_metrics(struct table *t, struct index *x, size_t i)
+{
+	const struct index_metric *loss;
+	char text[FMT_MAX];
+	struct pick_value v;
+	size_t k;
+
+	if (ls_n_metrics == 0) {
+		loss = ls_loss(x, i);
+		table_cell(t, TERM_PLAIN, loss ? view_value(text, loss->last, "") : "-");
+	}
+	for (k = 0; k < ls_n_metrics; k++) {
+		pick_get(x, i, &ls_metrics[k], &v);
+		if (v.text)
+			table_cell(t, TERM_PLAIN, v.text);
+		else
+			table_cell(
+				t, TERM_PLAIN,
+				v.has ? view_value(text, v.number, v.metric ? v.metric->unit : "")
+				      : "-");
+	}
+}
+
+static void ls_table_row(struct table *t, struct index *x, size_t i)
+{
+	const struct index_run *r = index_get(x, i);
+	size_t k, metrics = ls_n_metrics ? ls_n_metrics : 1;
+	const struct store_run *run = &r->run;
+	char text[FMT_MAX];
+	double duration;
+
+	table_cell(t, TERM_PLAIN, r->id);
+	if (r->error) {
+		for (k = 0; k < 3; k++)
+			table_cell(t, TERM_PLAIN, "");
+		table_cell(t, TERM_RED, "unreadable");
+		for (k = 0; k < 1 + metrics; k++)
+			table_cell(t, TERM_PLAIN, "");
+	} else {
+		duration = view_duration_s(run);
+		table_cell(t, TERM_BOLD, run->name);
+		table_cell(t, TERM_PLAIN, fmt_local(text, run->start_ns));
+		table_cell(t, TERM_PLAIN, isnan(duration) ? "-" : fmt_seconds(text, duration));
+		table_cell(t, view_outcome_style(run), view_outcome(text, run));
+		table_cell(t, TERM_PLAIN, view_step(text, r->step));
+		ls_table_metrics(t, x, i);
+	}
+	table_cell(t, TERM_PLAIN, fmt_bytes(text, (double)r->bytes));
+}
+
+static size_t ls_columns(struct table_column columns[LS_COLUMNS + LS_METRICS_MAX])
+{
+	static const struct table_column first[] = {
+		{"RUN", 0},
+		{"NAME", TABLE_ELIDE},
+		{"STARTED", TABLE_DROP},
+		{"TIME", TABLE_RIGHT},
+		{"OUTCOME", 0},
+		{"STEP", TABLE_RIGHT},
+	};
+	size_t n = ARRAY_LEN(first), k;
+
+	memcpy(columns, first, sizeof(first));
+	if (ls_n_metrics == 0)
+		columns[n++] = (struct table_column){"LOSS", TABLE_RIGHT};
+	for (k = 0; k < ls_n_metrics; k++)
+		columns[n++] = (struct table_column){ls_metric_heads[k], TABLE_RIGHT};
+	columns[n++] = (struct table_column){"SIZE", TABLE_RIGHT};
+	return n;
+}
+
+static int ls_print_table(struct index *x, const size_t *runs, size_t n, size_t all)
+{
+	struct table_column columns[LS_COLUMNS + LS_METRICS_MAX];
+	struct table *t = table_new(columns, ls_columns(columns));
+	struct term term;
+	struct buf notes;
+	int status;
+	size_t i;
+
+	buf_init(&notes, 1u << 20);
+	term_look(&term, stdout);
+	for (i = 0; i < n; i++) {
+		const struct index_run *r = index_get(x, runs[i]);
+
+		ls_table_row(t, x, runs[i]);
+		if (r->error || r->warning[0] != '\0')
+			buf_printf(&notes, "%s: %s\n", r->id, r->error ? r->error : r->warning);
+	}
+	table_print(t, &term, stdout, 0);
+	table_free(t);
+	status = view_flush();
+	fputs(buf_str(&notes), stderr);
+	buf_done(&notes);
+	if (n < all)
+		fprintf(stderr, "%zu of %zu runs; --limit 0 shows all\n", n, all);
+	return status;
+}
+
+static int ls_print(struct index *x, const char *root)
+{
+	size_t *runs = xcalloc(index_count(x), sizeof(*runs)), n, all;
+	int status = 0;
+
+	n = ls_choose(x, runs, &all);
+	if (ls_json)
+		status = ls_print_json(x, runs, n, root);
+	else if (n)
+		status = ls_print_table(x, runs, n, all);
+	else if (index_count(x))
+		fprintf(stderr, "None of the %zu runs in %s is like that.\n", index_count(x), root);
+	else
+		fprintf(stderr, "No runs in %s. Record one: lapse run -- COMMAND\n", root);
+	free(runs);
+	return status;
+}
+
+/* The usual folder is made by the first run: until then it has none. */
+static int ls_print_none(const char *root)
+{
+	if (ls_json)
+		puts("[]");
+	else
+		fprintf(stderr, "No runs in %s. Record one: lapse run -- COMMAND\n", root);
+	return view_flush();
+}
+
 int cmd_ls(int argc, char **argv)
 {
-	char **runs = NULL;
+	struct index *x = NULL;
 	struct err e = {0};
 	char root[4096];
-	size_t n = 0, shown;
-	int err, status = 0;
+	int err, status;
 
 	if (argc > 0) {
 		fprintf(stderr,
@@ -243,22 +384,14 @@ int cmd_ls(int argc, char **argv)
 	if (err)
 		err_errno(&e, err, "folder of runs %s", ls_dir ? ls_dir : "");
 	else
-		err = store_runs(root, &runs, &e);
-	/* The usual folder is made by the first run; one that was named must be there. */
-	if (err && (err != -ENOENT || ls_dir)) {
+		err = index_open(root, &e, &x);
+	if (err == -ENOENT && !ls_dir)
+		return ls_print_none(root);
+	if (err) {
 		fprintf(stderr, "lapse ls: %s\n", e.text);
 		return 1;
 	}
-	while (runs && runs[n])
-		n++;
-	shown = ls_limit > 0 && (size_t)ls_limit < n ? (size_t)ls_limit : n;
-	if (ls_json)
-		status = ls_print_json(runs, n, shown, root);
-	else if (n == 0)
-		fprintf(stderr, "No runs in %s. Record one: lapse run -- COMMAND\n", root);
-	else
-		status = ls_print_table(runs, n, shown, root);
-	if (runs)
-		store_runs_free(runs);
+	status = ls_print(x, root);
+	index_close(x);
 	return status;
 }

@@ -99,6 +99,8 @@ void view_json_number(struct json *j, const char *key, double v, bool has);
 
 /* The keys of "run" objects, the same in every command. */
 void view_json_run(struct json *j, const struct view *v);
+void view_json_run_of(struct json *j, const struct store_run *run, const char *dir,
+		      const char *warning);
 
 /* Flush stdout. Exit status: 0, or 1 after printing why (nothing if the reader
  * went away). To be asked once, after the last output. */

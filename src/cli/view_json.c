@@ -60,9 +60,9 @@ static void view_json_outcome(struct json *j, const struct store_run *run)
 	view_json_number(j, "duration_s", duration, !isnan(duration));
 }
 
-void view_json_run(struct json *j, const struct view *v)
+void view_json_run_of(struct json *j, const struct store_run *run, const char *dir,
+		      const char *warning)
 {
-	const struct store_run *run = &v->run;
 	bool reaped = view_has_usage(run);
 
 	json_kstr(j, "id", run->id);
@@ -74,12 +74,17 @@ void view_json_run(struct json *j, const struct view *v)
 	json_kstr(j, "hosts", run->hosts);
 	json_kstr(j, "tags", run->tags);
 	json_kstr(j, "notes", run->notes);
-	json_kstr(j, "dir", v->dir);
+	json_kstr(j, "dir", dir);
 	view_json_outcome(j, run);
 	view_json_number(j, "user_s", run->user_s, reaped);
 	view_json_number(j, "system_s", run->system_s, reaped);
 	view_json_number(j, "max_rss", (double)run->max_rss, reaped && run->max_rss > 0);
-	json_kstr(j, "warning", store_reader_warning(v->reader));
+	json_kstr(j, "warning", warning);
+}
+
+void view_json_run(struct json *j, const struct view *v)
+{
+	view_json_run_of(j, &v->run, v->dir, store_reader_warning(v->reader));
 }
 
 int view_json_print(const char *command, const struct buf *b)

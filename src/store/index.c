@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define INDEX_FILE_MAX (512u << 20)
-#define INDEX_MAGIC "LAPSEIX1"
+#define INDEX_MAGIC "LAPSEIX1" /* another one for each change of what a record holds */
 /* A file that changed a moment ago may change again within its clock's step. */
 #define INDEX_RACE_NS 2000000000LL
 
@@ -39,6 +39,7 @@ struct index {
 	struct buf text;
 	struct index_entry *entries;
 	size_t n, reads;
+	int root_fd; /* the folder; -1: none */
 	bool changed;
 };
 
@@ -103,31 +104,66 @@ static uint64_t index_key_of(const char *name, const struct stat *st)
 	return map_hash(parts, sizeof(parts));
 }
 
-/* A number for names, sizes, times and inodes of the files in a folder; 0: it cannot be
- * read. *ret_ns: the latest time among them. */
-static uint64_t index_key(const char *dir, int64_t *ret_ns)
+/* The state of a folder: numbers for the folder itself, and for names, sizes, times and
+ * inodes of the files in it. */
+struct index_state {
+	uint64_t dir_key, key; /* 0: cannot be read */
+	int64_t changed;       /* the latest time among them, ns */
+	struct buf files;
+};
+
+static int64_t index_ns(const struct timespec *t)
+{
+	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+static void index_look(const char *dir, struct index_state *ret)
 {
 	DIR *d = opendir(dir);
 	struct dirent *one;
-	uint64_t key = 1;
 	struct stat st;
-	int64_t at;
 
-	*ret_ns = 0;
+	ret->changed = 0;
+	ret->key = d ? 1 : 0;
+	ret->dir_key = d && fstat(dirfd(d), &st) == 0 ? index_key_of("", &st) : 0;
+	buf_init(&ret->files, 1u << 20);
 	while (d && (one = readdir(d))) {
 		if (strcmp(one->d_name, ".") == 0 || strcmp(one->d_name, "..") == 0 ||
 		    fstatat(dirfd(d), one->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    index_is_passing(one->d_name, &st))
 			continue;
-		key += index_key_of(one->d_name, &st);
-		at = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
-		if (at > *ret_ns)
-			*ret_ns = at;
+		ret->key += index_key_of(one->d_name, &st);
+		buf_printf(&ret->files, "%s/", one->d_name);
+		if (index_ns(&st.st_ctim) > ret->changed)
+			ret->changed = index_ns(&st.st_ctim);
 	}
-	if (!d)
-		return 0;
-	closedir(d);
-	return key ? key : 1;
+	if (d)
+		closedir(d);
+	if (ret->files.error)
+		ret->key = 0;
+}
+
+/* Is all as it was? Without reading the folder, if it has not changed itself: then it
+ * has the same names. */
+static bool index_is_same(struct index *x, const struct index_run *r)
+{
+	const char *p = r->files, *end;
+	char path[512];
+	struct stat st;
+	uint64_t key = 1;
+
+	if (fstatat(x->root_fd, r->id, &st, 0) < 0 || index_key_of("", &st) != r->dir_key)
+		return false;
+	for (; *p; p = end + 1) {
+		end = strchrnul(p, '/');
+		if (!*end ||
+		    snprintf(path, sizeof(path), "%s/%.*s", r->id, (int)(end - p), p) >=
+			    (int)sizeof(path) ||
+		    fstatat(x->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return false;
+		key += index_key_of(path + strlen(r->id) + 1, &st);
+	}
+	return key == r->key;
 }
 
 /* ---- the cache's text ---------------------------------------------------------------- */
@@ -267,6 +303,7 @@ int index_open(const char *root, struct err *e, struct index **ret)
 		return r;
 	x = xcalloc(1, sizeof(*x));
 	x->root = xstrdup(root);
+	x->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	x->path = index_path(root);
 	buf_init(&x->text, INDEX_FILE_MAX);
 	while (ids[x->n])
@@ -298,32 +335,52 @@ static int64_t index_now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* Take a run from the cache, if it is there and still right. */
+static bool index_from_cache(struct index *x, struct index_entry *entry, struct index_state *now,
+			     const char *dir)
+{
+	if (!index_decode_entry(entry))
+		return false;
+	if (index_is_same(x, &entry->run))
+		return true;
+	/* Readers may have come and gone. */
+	index_look(dir, now);
+	if (now->key && now->key == entry->run.key) {
+		entry->run.dir_key = now->dir_key;
+		x->changed = true;
+		return true;
+	}
+	index_run_done(&entry->run);
+	return false;
+}
+
 const struct index_run *index_get(struct index *x, size_t i)
 {
 	struct index_entry *entry = &x->entries[i];
-	int64_t changed, now = index_now();
-	uint64_t key;
+	struct index_state now = {0};
 	char *dir;
 
 	if (entry->loaded)
 		return &entry->run;
 	dir = xasprintf("%s/%s", x->root, entry->id);
-	key = index_key(dir, &changed);
-	if (index_decode_entry(entry)) {
-		if (key && entry->run.key == key) {
-			entry->loaded = entry->keep = true;
-			free(dir);
-			return &entry->run;
-		}
-		index_run_done(&entry->run);
-	}
-	index_read(dir, entry->id, &entry->run);
-	entry->run.key = key;
 	entry->loaded = true;
-	/* What cannot be read may be readable a moment later. */
-	entry->keep = key && !entry->run.error && now - changed > INDEX_RACE_NS;
-	x->changed |= entry->keep || entry->cached;
-	x->reads++;
+	if (index_from_cache(x, entry, &now, dir)) {
+		entry->keep = true;
+	} else {
+		buf_done(&now.files);
+		index_look(dir, &now);
+		index_read(dir, entry->id, &entry->run);
+		entry->run.key = now.key;
+		entry->run.dir_key = now.dir_key;
+		free(entry->run.files);
+		entry->run.files = xstrdup(buf_str(&now.files));
+		/* What cannot be read may be readable a moment later. */
+		entry->keep =
+			now.key && !entry->run.error && index_now() - now.changed > INDEX_RACE_NS;
+		x->changed |= entry->keep || entry->cached;
+		x->reads++;
+	}
+	buf_done(&now.files);
 	free(dir);
 	return &entry->run;
 }
@@ -363,6 +420,8 @@ void index_close(struct index *x)
 		if (x->entries[i].loaded)
 			index_run_done(&x->entries[i].run);
 	}
+	if (x->root_fd >= 0)
+		close(x->root_fd);
 	free(x->entries);
 	buf_done(&x->text);
 	free(x->root);

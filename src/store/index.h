@@ -42,7 +42,8 @@ struct index_run {
 	bool partial;         /* it has metrics that are not in the list */
 	struct index_metric *metrics;
 	size_t n_metrics;
-	uint64_t key; /* of the files as they were */
+	uint64_t key, dir_key; /* of the files and of the folder as they were */
+	char *files;           /* their names, each with '/' behind it */
 };
 
 struct index;

@@ -39,6 +39,7 @@ struct index_field {
 /* The id comes first: it is looked for without the rest. */
 static const struct index_field index_run_fields[] = {
 	INDEX_RUN(INDEX_TEXT, id),          INDEX_RUN(INDEX_U64, key),
+	INDEX_RUN(INDEX_U64, dir_key),      INDEX_RUN(INDEX_TEXT, files),
 	INDEX_RUN(INDEX_TEXT, error),       INDEX_RUN(INDEX_TEXT, warning),
 	INDEX_RUN(INDEX_TEXT, run.id),      INDEX_RUN(INDEX_TEXT, run.name),
 	INDEX_RUN(INDEX_TEXT, run.project), INDEX_RUN(INDEX_TEXT, run.command),
@@ -164,9 +165,10 @@ static void index_take(struct cur *c, const struct index_field *fields, size_t n
 /* Strings that must be there, and numbers in range. */
 static bool index_is_sane(const struct index_run *r)
 {
-	const char *const texts[] = {r->id,          r->warning,     r->run.id,    r->run.name,
-				     r->run.project, r->run.command, r->run.cwd,   r->run.user,
-				     r->run.tags,    r->run.notes,   r->run.hosts, r->run.evidence};
+	const char *const texts[] = {r->id,          r->files,       r->warning,     r->run.id,
+				     r->run.name,    r->run.project, r->run.command, r->run.cwd,
+				     r->run.user,    r->run.tags,    r->run.notes,   r->run.hosts,
+				     r->run.evidence};
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(texts); i++)

@@ -202,6 +202,7 @@ static void index_blank(struct index_run *r, const char *id)
 
 	*r = (struct index_run){.step = SINK_STEP_NONE};
 	r->id = xstrdup(id);
+	r->files = xstrdup("");
 	index_set(r, &none, "");
 }
 

@@ -96,7 +96,9 @@ int store_runs(const char *root, char ***ret, struct err *e)
 	if (!d)
 		return err_errno(e, -errno, "cannot read the folder %s", root);
 	while ((one = readdir(d))) {
-		if (one->d_name[0] == '.' || !roots_is_folder(root, one->d_name))
+		/* Not every file system tells the type; a link may lead to a folder. */
+		if (one->d_name[0] == '.' ||
+		    (one->d_type != DT_DIR && !roots_is_folder(root, one->d_name)))
 			continue;
 		runs = xgrow(runs, n, &cap, sizeof(*runs));
 		runs[n++] = xstrdup(one->d_name);

@@ -49,7 +49,7 @@ class Lapse:
                     if not k.startswith(("LAPSE_", "SLURM_", "OMPI_", "PMI_"))
                     and k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
         self.env.update(LAPSE_DIR=str(self.runs), LAPSE_RENDEZVOUS=str(rendezvous),
-                        NO_COLOR="1", TZ="UTC", LC_ALL="C.UTF-8")
+                        XDG_CACHE_HOME=str(folder / "cache"), NO_COLOR="1", TZ="UTC", LC_ALL="C.UTF-8")
 
     def _options(self, options):
         options.setdefault("env", self.env)

@@ -49,7 +49,8 @@ CASES = {  # file: arguments
 
 def printed(lapse, arguments, root):
     env = {k: v for k, v in os.environ.items() if not k.startswith("LAPSE_")}
-    env.update(LAPSE_DIR=str(root), TZ="UTC", LC_ALL="C.UTF-8", TERM="xterm", COLUMNS="30")
+    env.update(LAPSE_DIR=str(root), XDG_CACHE_HOME=f"{root}/.cache", TZ="UTC", LC_ALL="C.UTF-8",
+               TERM="xterm", COLUMNS="30")
     done = subprocess.run([lapse, *arguments], env=env, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
     text = done.stdout.decode("utf-8", "surrogateescape")
