@@ -177,96 +177,56 @@ bool view_is_several(const struct view *v)
 	return n > 1;
 }
 
-static void view_stat_hist(struct view_stat *st, const struct store_point *p)
+/* Points by their numbers: when they arrived, at which steps. */
+static int view_stat_places(const struct view *v, const struct store_ref *ref,
+			    const struct store_bucket *b, struct view_stat *st, struct err *e)
 {
-	st->count += p->hist->count + p->hist->nan;
-	st->nan += p->hist->nan;
-	st->sum += p->hist->sum;
-	if (p->hist->count > 0 && !(p->hist->min >= st->min)) {
-		st->min = p->hist->min;
-		st->min_step = p->step;
-	}
-	if (p->hist->count > 0 && !(p->hist->max <= st->max)) {
-		st->max = p->hist->max;
-		st->max_step = p->step;
-	}
-	st->last = p->hist->count > 0 ? p->hist->sum / (double)p->hist->count : NAN;
-}
+	/* One that is not there (no value is a number) is not stored. */
+	const struct store_place places[] = {
+		{*ref, b->first_at}, {*ref, b->last_at}, {*ref, b->min_at}, {*ref, b->max_at}};
+	struct store_point p[ARRAY_LEN(places)];
+	int err = store_reader_at(v->reader, places, ARRAY_LEN(places), e, p);
 
-static void view_stat_value(struct view_stat *st, const struct store_point *p)
-{
-	st->count++;
-	st->last = p->value;
-	if (isnan(p->value)) {
-		st->nan++;
-		return;
-	}
-	st->sum += p->value;
-	if (!(p->value >= st->min)) {
-		st->min = p->value;
-		st->min_step = p->step;
-	}
-	if (!(p->value <= st->max)) {
-		st->max = p->value;
-		st->max_step = p->step;
-	}
-}
-
-static int view_stat_point(void *arg, const struct store_point *p)
-{
-	struct view_stat *st = arg;
-
-	if (st->count == 0)
-		st->first_ns = p->time_ns;
-	if (p->hist)
-		view_stat_hist(st, p);
-	else
-		view_stat_value(st, p);
-	st->last_step = p->step;
-	st->last_ns = p->time_ns;
-	if (p->segment > st->segments)
-		st->segments = p->segment;
-	return 0;
-}
-
-/* What is known of all points, also of those that are no longer stored. */
-static int view_stat_lost(const struct view *v, const struct store_series *s, bool all_segments,
-			  struct view_stat *st, struct err *e)
-{
-	const struct store_ref ref = {s->host, s->id};
-	struct store_bucket b;
-	int err = store_reader_total(v->reader, &ref, all_segments, e, &b);
-
-	if (err || b.count == 0)
+	if (err)
 		return err;
-	st->count = b.nan + b.observed;
-	st->nan = b.nan;
-	st->sum = b.sum;
-	if (b.min < st->min || isnan(st->min))
-		st->min_step = SINK_STEP_NONE;
-	if (b.max > st->max || isnan(st->max))
-		st->max_step = SINK_STEP_NONE;
-	st->min = b.min;
-	st->max = b.max;
-	st->first_ns = b.time_min;
+	st->first_ns = p[0].time_ns == INT64_MIN ? b->time_min : p[0].time_ns;
+	st->last_ns = p[1].time_ns == INT64_MIN ? b->time_max : p[1].time_ns;
+	st->last = p[1].time_ns == INT64_MIN ? b->last : p[1].value;
+	st->last_step = p[1].step;
+	st->segments = p[1].segment;
+	st->min_step = p[2].step;
+	st->max_step = p[3].step;
 	return 0;
 }
 
 int view_stat(const struct view *v, const struct store_series *s, const struct store_range *range,
 	      struct view_stat *ret, struct err *e)
 {
-	static const struct store_range all;
+	const struct store_ref ref = {s->host, s->id};
+	struct store_query ask = {.points = 1, .no_raw = true};
+	struct store_bucket b = {.min = NAN, .max = NAN};
+	struct store_result got;
 	struct view_stat st = {.last = NAN,
-			       .min = NAN,
-			       .max = NAN,
 			       .last_step = SINK_STEP_NONE,
 			       .min_step = SINK_STEP_NONE,
 			       .max_step = SINK_STEP_NONE};
-	int err = store_reader_points(v->reader, s->host, s->id, range ? range : &all,
-				      view_stat_point, &st, e);
+	int err;
 
-	if (!err && s->lost && (!range || (!range->by_time && !range->by_step)))
-		err = view_stat_lost(v, s, range && range->all_segments, &st, e);
+	if (range)
+		ask.range = *range;
+	err = store_reader_query(v->reader, &ask, &ref, 1, e, NULL, &got);
+	if (err)
+		return err;
+	if (got.n)
+		b = got.buckets[0];
+	store_results_free(&got, 1);
+	st.count = s->kind == SINK_HISTOGRAM ? b.nan + b.observed : b.count;
+	st.nan = b.nan;
+	st.sum = b.sum;
+	st.min = b.min;
+	st.max = b.max;
+	if (b.count)
+		err = view_stat_places(v, &ref, &b, &st, e);
 	if (!err)
 		*ret = st;
 	return err;

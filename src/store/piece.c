@@ -146,6 +146,15 @@ int64_t piece_middle(const struct piece *p, enum store_axis axis)
 	return min + (int64_t)(((uint64_t)max - (uint64_t)min) / 2);
 }
 
+struct store_bucket piece_bucket(const struct piece *p)
+{
+	struct store_bucket b = p->b;
+
+	b.first_at = p->from;
+	b.last_at = p->to;
+	return b;
+}
+
 struct piece_place {
 	int64_t middle;
 	uint64_t from;
@@ -184,7 +193,7 @@ void piece_buckets(struct piece_list *l, enum store_axis axis, size_t n, struct 
 		/* Twice the number of points before its middle. */
 		at = (size_t)((unsigned __int128)(2 * before + p->b.count - 1) * n / (2 * total));
 		if (at != last && now.b.count) {
-			ret->buckets[ret->n++] = now.b;
+			ret->buckets[ret->n++] = piece_bucket(&now);
 			now.b.count = 0;
 		}
 		last = at;
@@ -192,6 +201,6 @@ void piece_buckets(struct piece_list *l, enum store_axis axis, size_t n, struct 
 		piece_join(&now, p);
 	}
 	if (now.b.count)
-		ret->buckets[ret->n++] = now.b;
+		ret->buckets[ret->n++] = piece_bucket(&now);
 	free(places);
 }

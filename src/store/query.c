@@ -178,11 +178,10 @@ static int query_tail(struct query *q, struct queryone *x, size_t n)
 /* ---- all series --------------------------------------------------------------------- */
 
 /* What is asked of each series in turn. */
-typedef int (*query_fn)(struct queryone *x, struct store_result *ret);
+typedef int (*query_fn)(struct queryone *x, void *ret);
 
 /* Series of one host. */
-static int query_host(struct query *q, struct queryone *x, size_t n, query_fn fn,
-		      struct store_result *results)
+static int query_host(struct query *q, struct queryone *x, size_t n, query_fn fn, void *ret)
 {
 	size_t i;
 	int r = query_open(q, &q->r->hosts[x->ref.host]);
@@ -196,14 +195,14 @@ static int query_host(struct query *q, struct queryone *x, size_t n, query_fn fn
 		if (r == 0)
 			r = queryone_begin(&x[i]);
 		if (r == 0)
-			r = fn(&x[i], results ? &results[x[i].index] : NULL);
+			r = fn(&x[i], ret);
 		queryone_reset(&x[i]);
 	}
 	query_close(&q->host);
 	return r;
 }
 
-static int query_all(struct query *q, query_fn fn, struct store_result *results)
+static int query_all(struct query *q, query_fn fn, void *ret)
 {
 	size_t i, n;
 	int r = 0;
@@ -211,15 +210,20 @@ static int query_all(struct query *q, query_fn fn, struct store_result *results)
 	for (i = 0; r == 0 && i < q->n; i += n) {
 		for (n = 1; i + n < q->n && q->series[i + n].ref.host == q->series[i].ref.host; n++)
 			;
-		r = query_host(q, &q->series[i], n, fn, results);
+		r = query_host(q, &q->series[i], n, fn, ret);
 	}
 	return r;
 }
 
-static int query_extent(struct queryone *x, struct store_result *ret)
+static int query_extent(struct queryone *x, void *ret)
 {
 	(void)ret;
 	return queryone_extent(x);
+}
+
+static int query_answer(struct queryone *x, void *ret)
+{
+	return queryone_answer(x, (struct store_result *)ret + x->index);
 }
 
 /* A width at which nodes are used that are a little wider than `width`, but fit into
@@ -296,39 +300,56 @@ static int query_compare(const void *a, const void *b)
 	return x->series < y->series ? -1 : x->series > y->series;
 }
 
+static void query_series(struct query *q, const struct store_query *ask,
+			 const struct store_ref *refs)
+{
+	size_t i;
+
+	q->series = xcalloc(q->n, sizeof(*q->series));
+	for (i = 0; i < q->n; i++)
+		q->series[i] = (struct queryone){.r = q->r,
+						 .ask = ask,
+						 .points = ask->points ? ask->points : QUERY_POINTS,
+						 .e = q->e,
+						 .ref = refs[i],
+						 .index = i,
+						 .axis_min = INT64_MAX,
+						 .axis_max = INT64_MIN};
+	qsort(q->series, q->n, sizeof(*q->series), query_compare);
+}
+
+static void query_series_done(struct query *q)
+{
+	size_t i;
+
+	for (i = 0; i < q->n; i++)
+		queryone_done(&q->series[i]);
+	free(q->series);
+}
+
 int store_reader_query(struct store_reader *r, const struct store_query *ask,
 		       const struct store_ref *refs, size_t n, struct err *e,
 		       struct store_grid *ret_grid, struct store_result *ret)
 {
 	struct query q = {.r = r, .e = e, .n = n};
-	struct store_result *results = xcalloc(n, sizeof(*results));
+	struct store_result *results;
 	struct store_grid grid = {.width = 1};
-	unsigned points = ask->points ? ask->points : QUERY_POINTS;
 	size_t i;
 	int code = query_check(r, ask, refs, n, e);
 
-	q.series = xcalloc(n, sizeof(*q.series));
-	for (i = 0; i < n; i++)
-		q.series[i] = (struct queryone){.r = r,
-						.ask = ask,
-						.points = points,
-						.e = e,
-						.ref = refs[i],
-						.index = i,
-						.axis_min = INT64_MAX,
-						.axis_max = INT64_MIN};
-	qsort(q.series, n, sizeof(*q.series), query_compare);
-	if (code == 0 && ask->aligned) {
+	if (code < 0)
+		return code;
+	results = xcalloc(n, sizeof(*results));
+	query_series(&q, ask, refs);
+	if (ask->aligned && n) {
 		code = query_all(&q, query_extent, NULL);
-		query_grid(&q, points, &grid);
+		query_grid(&q, q.series[0].points, &grid);
 		for (i = 0; i < n; i++)
 			q.series[i].grid = &grid;
 	}
 	if (code == 0)
-		code = query_all(&q, queryone_answer, results);
-	for (i = 0; i < n; i++)
-		queryone_done(&q.series[i]);
-	free(q.series);
+		code = query_all(&q, query_answer, results);
+	query_series_done(&q);
 	if (code == 0) {
 		memcpy(ret, results, n * sizeof(*ret));
 		if (ret_grid)
@@ -337,6 +358,34 @@ int store_reader_query(struct store_reader *r, const struct store_query *ask,
 		store_results_free(results, n);
 	}
 	free(results);
+	return code;
+}
+
+static int query_point(struct queryone *x, void *ret)
+{
+	return queryat_point(x, (struct store_point *)ret + x->index);
+}
+
+int store_reader_at(struct store_reader *r, const struct store_place *places, size_t n,
+		    struct err *e, struct store_point *ret)
+{
+	const struct store_query ask = {.range = {.all_segments = true}};
+	struct query q = {.r = r, .e = e, .n = n};
+	struct store_ref *refs = xcalloc(n, sizeof(*refs));
+	size_t i;
+	int code;
+
+	for (i = 0; i < n; i++)
+		refs[i] = places[i].ref;
+	code = query_check(r, &ask, refs, n, e);
+	if (code == 0) {
+		query_series(&q, &ask, refs);
+		for (i = 0; i < n; i++)
+			q.series[i].at = places[q.series[i].index].at;
+		code = query_all(&q, query_point, ret);
+		query_series_done(&q);
+	}
+	free(refs);
 	return code;
 }
 

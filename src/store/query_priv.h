@@ -94,6 +94,7 @@ struct piece_point {
 void piece_add(struct piece *p, const struct piece_point *x);
 void piece_node(struct piece *p, uint64_t start, const struct summary *s);
 void piece_join(struct piece *p, const struct piece *next);
+struct store_bucket piece_bucket(const struct piece *p);
 void piece_push(struct piece_list *l, const struct piece *p);
 /* Middle of a piece on an axis. */
 int64_t piece_middle(const struct piece *p, enum store_axis axis);
@@ -148,6 +149,7 @@ struct queryone {
 	struct query_host *host;
 	struct store_ref ref;
 	size_t index; /* of the question's series */
+	uint64_t at;  /* of queryat_point() */
 	enum sink_kind kind;
 	bool is_hist;
 	struct points tail;
@@ -185,6 +187,9 @@ int queryone_begin(struct queryone *x);
 int queryone_extent(struct queryone *x);
 /* The answer. */
 int queryone_answer(struct queryone *x, struct store_result *ret);
+/* 1 and a row of table chunk, or 0: there is none. */
+int queryone_chunk(struct queryone *x, enum query_sql which, uint64_t ordinal,
+		   struct chunk *ret);
 /* Forget all but the tail. */
 void queryone_reset(struct queryone *x);
 void queryone_done(struct queryone *x);
@@ -210,6 +215,11 @@ void querypoint_take_leaf(struct queryone *x, const struct queryone_open *o, uin
 /* Points of the tail, segments going on from the last chunk; look: only note which
  * steps they have. */
 void querypoint_tail(struct queryone *x, bool look);
+
+/* ---- queryat.c ------------------------------------------------------------------------------ */
+
+/* Point number x->at into *ret; its time is INT64_MIN if it is not stored. */
+int queryat_point(struct queryone *x, struct store_point *ret);
 
 /* query.c: if the transaction has been open for long, begin another one. */
 int query_breathe(struct query_host *h, struct err *e);

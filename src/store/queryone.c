@@ -67,9 +67,7 @@ static enum queryone_how queryone_match(const struct queryone *x, const struct s
 
 /* ---- what the transaction shows --------------------------------------------------------- */
 
-/* 1 and a row of table chunk, or 0. */
-static int queryone_chunk(struct queryone *x, enum query_sql which, uint64_t ordinal,
-			  struct chunk *ret)
+int queryone_chunk(struct queryone *x, enum query_sql which, uint64_t ordinal, struct chunk *ret)
 {
 	sqlite3_stmt *st = x->host->sql[which];
 	int rc, r;
@@ -496,7 +494,7 @@ int queryone_answer(struct queryone *x, struct store_result *ret)
 	ret->n = x->grid->n;
 	ret->buckets = xcalloc(ret->n, sizeof(*ret->buckets));
 	for (i = 0; i < ret->n; i++)
-		ret->buckets[i] = x->cells[i].b;
+		ret->buckets[i] = piece_bucket(&x->cells[i]);
 	return 0;
 }
 

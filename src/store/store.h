@@ -253,6 +253,7 @@ struct store_bucket {
 	uint64_t nan, observed;     /* values; of histograms: observations */
 	double sum, min, max;       /* over values that are not NaN; NaN: there are none */
 	double first, last;         /* by arrival */
+	uint64_t first_at, last_at; /* indices of these points */
 	uint64_t min_at, max_at;    /* index in the series (from 0, as stored) of the first
 				       point that has min and max; UINT64_MAX: none */
 	int64_t time_min, time_max; /* UTC ns, of its points */
@@ -311,6 +312,16 @@ void store_results_free(struct store_result *results, size_t n);
 /* Totals of a series: one bucket over all (or the newest attempts') points. */
 int store_reader_total(struct store_reader *r, const struct store_ref *ref, bool all_segments,
 		       struct err *e, struct store_bucket *ret);
+
+/* The points with these indices (min_at of a bucket and so on), at most STORE_REFS_MAX;
+ * hist is NULL, a histogram point's value its mean. Time INT64_MIN: not stored (any
+ * more). 0, -ENOENT: no such series. */
+struct store_place {
+	struct store_ref ref;
+	uint64_t at;
+};
+int store_reader_at(struct store_reader *r, const struct store_place *places, size_t n,
+		    struct err *e, struct store_point *ret);
 
 /* Join aligned results of several series: which[i] < n_groups is the group of
  * results[i]. out has n_groups * n_buckets. */

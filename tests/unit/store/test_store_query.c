@@ -153,6 +153,8 @@ static void check_bucket(const struct store_bucket *got, const struct brute_poin
 	assert_int_equal(got->step_min, s0 == INT64_MAX ? SINK_STEP_NONE : s0);
 	assert_int_equal(got->step_max, s1 == INT64_MIN ? SINK_STEP_NONE : s1);
 	assert_int_equal(got->segment, segment);
+	assert_int_equal(got->first_at, from);
+	assert_int_equal(got->last_at, to);
 }
 
 /* sorted: along the axis in order of arrival; then a bucket's points are known by
@@ -323,6 +325,25 @@ static void check_total(struct store_reader *r, const struct store_ref *ref, str
 	}
 }
 
+/* Single points by their number. */
+static void check_places(struct store_reader *r, const struct store_ref *ref, const struct brute *b)
+{
+	struct store_place places[20];
+	struct store_point got[20];
+	struct err e = {0};
+	size_t i;
+
+	for (i = 0; i < 20; i++)
+		places[i] = (struct store_place){*ref, rng((uint32_t)b->n)};
+	places[18].at = b->n - 1;
+	places[19].at = b->n;
+	if (store_reader_at(r, places, 20, &e, got) < 0)
+		fail_msg("store_reader_at: %s", e.text);
+	for (i = 0; i < 19; i++)
+		assert_memory_equal(&got[i], &b->all[places[i].at], sizeof(got[i]));
+	assert_true(got[19].time_ns == INT64_MIN);
+}
+
 static void compare(const char *dir, uint32_t id, unsigned questions)
 {
 	struct storetest_points points = storetest_read_dir(dir, id);
@@ -341,6 +362,7 @@ static void compare(const char *dir, uint32_t id, unsigned questions)
 		hidden[i] = brute_is_repeated(&b, i);
 	assert_int_equal(store_reader_open(dir, &e, &r), 0);
 	check_total(r, &ref, &b, hidden);
+	check_places(r, &ref, &b);
 	for (i = 0; i < questions; i++) {
 		struct store_query q = random_question(&b);
 
