@@ -157,25 +157,76 @@ static void check_bucket(const struct store_bucket *got, const struct brute_poin
 	assert_int_equal(got->last_at, to);
 }
 
+static void check_raw(const struct brute *b, const struct store_query *q,
+		      const struct store_result *got)
+{
+	size_t i;
+
+	assert_false(q->no_raw);
+	assert_int_equal(got->n, b->n_seen);
+	assert_true(got->n <= q->points);
+	for (i = 0; i < got->n; i++)
+		assert_memory_equal(&got->points[i], &b->seen[i].p, sizeof(*got->points));
+}
+
+/* Points lie no further than a bucket's width outside of it. */
+static void check_border(const struct brute_point *v, size_t n, const struct store_grid *grid,
+			 size_t bucket)
+{
+	int64_t x0 = grid->x0 + ((int64_t)bucket - 1) * grid->width;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		assert_true(v[i].x > x0 && v[i].x < x0 + 3 * grid->width);
+}
+
+static void join(struct store_bucket *all, const struct store_bucket *b)
+{
+	all->count += b->count;
+	all->nan += b->nan;
+	all->sum += b->sum;
+	if (b->min_at != UINT64_MAX && (all->observed == 0 || b->min < all->min))
+		all->min = b->min;
+	if (b->max_at != UINT64_MAX && (all->observed == 0 || b->max > all->max))
+		all->max = b->max;
+	all->observed += b->observed;
+}
+
+/* All buckets together. */
+static void check_sums(const struct brute *b, const struct store_bucket *all)
+{
+	double sum = 0, min = INFINITY, max = -INFINITY;
+	uint64_t nan = 0;
+	size_t i;
+
+	assert_int_equal(all->count, b->n_seen);
+	for (i = 0; i < b->n_seen; i++) {
+		double v = b->seen[i].p.value;
+
+		nan += isnan(v);
+		sum += isnan(v) ? 0 : v;
+		min = v < min ? v : min;
+		max = v > max ? v : max;
+	}
+	assert_int_equal(all->nan, nan);
+	assert_true(fabs(all->sum - sum) <= 1e-9 * (fabs(sum) + (double)all->count));
+	if (all->observed)
+		assert_true(all->min == min && all->max == max);
+}
+
 /* sorted: along the axis in order of arrival; then a bucket's points are known by
  * their number alone. */
 static void check_answer(const struct brute *b, const struct store_query *q,
 			 const struct store_result *got, const struct store_grid *grid, bool sorted)
 {
 	struct store_bucket all = {0};
-	uint64_t count = 0, nan = 0;
-	double sum = 0;
-	size_t i, k, at = 0;
+	size_t i, at = 0;
 
+	assert_true(q->no_raw || got->raw == (b->n_seen <= q->points));
 	if (got->raw) {
-		assert_false(q->no_raw);
-		assert_int_equal(got->n, b->n_seen);
-		assert_true(got->n <= q->points);
-		for (i = 0; i < got->n; i++)
-			assert_memory_equal(&got->points[i], &b->seen[i].p, sizeof(*got->points));
+		check_raw(b, q, got);
 		return;
 	}
-	assert_true(q->no_raw || b->n_seen > q->points);
 	assert_true(got->n <= q->points);
 	assert_int_equal(got->lost, 0);
 	for (i = 0; i < got->n; i++) {
@@ -186,44 +237,17 @@ static void check_answer(const struct brute *b, const struct store_query *q,
 			continue;
 		if (sorted)
 			check_bucket(x, b->seen + at, x->count);
-		for (k = at; sorted && q->aligned && k < at + x->count; k++) {
-			int64_t x0 = grid->x0 + ((int64_t)i - 1) * grid->width;
-
-			assert_true(b->seen[k].x > x0 && b->seen[k].x < x0 + 3 * grid->width);
-		}
+		if (sorted && q->aligned)
+			check_border(b->seen + at, x->count, grid, i);
 		at += x->count;
-		count += x->count;
-		nan += x->nan;
-		sum += x->sum;
-		if (x->min_at != UINT64_MAX && (all.count == 0 || x->min < all.min))
-			all.min = x->min;
-		if (x->max_at != UINT64_MAX && (all.count == 0 || x->max > all.max))
-			all.max = x->max;
-		all.count += x->min_at != UINT64_MAX;
+		join(&all, x);
 		if (x->min_at != UINT64_MAX)
 			assert_true(b->all[x->min_at].value == x->min &&
 				    b->all[x->max_at].value == x->max);
 	}
-	assert_int_equal(count, b->n_seen);
+	check_sums(b, &all);
 	if (!q->aligned)
 		assert_true(got->n >= (b->n_seen < q->points ? b->n_seen : q->points) / 2);
-	if (!sorted) {
-		double real = 0, min = INFINITY, max = -INFINITY;
-		uint64_t real_nan = 0;
-
-		for (i = 0; i < b->n_seen; i++) {
-			double v = b->seen[i].p.value;
-
-			real_nan += isnan(v);
-			real += isnan(v) ? 0 : v;
-			min = v < min ? v : min;
-			max = v > max ? v : max;
-		}
-		assert_int_equal(nan, real_nan);
-		assert_true(fabs(sum - real) <= 1e-9 * (fabs(real) + (double)count));
-		if (all.count)
-			assert_true(all.min == min && all.max == max);
-	}
 }
 
 /* ---- series at random ------------------------------------------------------------------- */
