@@ -157,6 +157,16 @@ static int db_make_file(const char *path, struct err *e)
 	return 0;
 }
 
+/* The connection knows no name yet. */
+static int db_open_failed(sqlite3 *db, int rc, const char *path, struct err *e)
+{
+	int code = db_errno(db, rc), os = db ? sqlite3_system_errno(db) : 0;
+
+	if ((rc & 0xff) == SQLITE_CANTOPEN && os)
+		return err_errno(e, code, "cannot open %s", path);
+	return err_set(e, code, "cannot open %s: %s", path, sqlite3_errstr(rc));
+}
+
 int db_open_writer(const char *path, bool wal, struct err *e, sqlite3 **ret)
 {
 	sqlite3 *db = NULL;
@@ -166,7 +176,7 @@ int db_open_writer(const char *path, bool wal, struct err *e, sqlite3 **ret)
 		return r;
 	rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (rc != SQLITE_OK) {
-		r = db_fail(db, rc, "cannot open", e);
+		r = db_open_failed(db, rc, path, e);
 		sqlite3_close(db);
 		return r;
 	}
@@ -224,7 +234,7 @@ static int db_open_uri(const char *path, const char *how, struct err *e, sqlite3
 		if (r == 0)
 			r = db_int(db, "SELECT count(*) FROM sqlite_master", e, &n);
 	} else {
-		r = db_fail(db, rc, "cannot open", e);
+		r = db_open_failed(db, rc, path, e);
 	}
 	if (r < 0) {
 		sqlite3_close(db);

@@ -80,6 +80,8 @@ static int hosts_open(const char *dir, const char *file, struct buf *warning, st
 	if (code < 0) {
 		free(ret->path);
 		ret->path = NULL;
+	} else if (!ret->is_live) {
+		doubt_file(*ret_db, ret->path, warning);
 	}
 	return code;
 }

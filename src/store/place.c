@@ -376,6 +376,7 @@ void place_find(const char *dir, const char *file, struct buf *warning, struct p
 	*ret = (struct place_view){0};
 	if (has)
 		ret->path = place_live(&p, dir, file, &denied);
+	ret->is_live = ret->path != NULL;
 	if (!ret->path) {
 		char *folder =
 			has ? xstrndup(p.path, (size_t)(strrchr(p.path, '/') - p.path)) : NULL;

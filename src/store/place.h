@@ -57,6 +57,7 @@ bool place_is_of(const char *folder, const char *dir, const char *file);
 /* What a reader opens for HOST.db in dir. */
 struct place_view {
 	char *path;     /* owned; NULL: there is nothing yet */
+	bool is_live;   /* it is in a private folder of this host */
 	bool is_frozen; /* nobody writes it in place and its file system may be shared:
 			   to be read without locks */
 };

@@ -92,6 +92,12 @@ int migrate_copy(sqlite3 *db, const char *path, struct err *e, sqlite3 **ret);
 bool fstype_is_wal_safe(const char *dir);
 bool fstype_is_wal_safe_magic(uint64_t magic);
 
+/* ---- doubt.c ------------------------------------------------------------------- */
+
+/* What a reader of the file at path, which is open, should know if it is a copy of a
+ * live one. */
+void doubt_file(sqlite3 *db, const char *path, struct buf *warning);
+
 /* ---- copy.c -------------------------------------------------------------------- */
 
 /* Copy a plain file, made or replaced (0600), down to the disk. On error `to` is
