@@ -164,7 +164,7 @@ static int cleanup_list(const char *root, const struct cleanup_wish *w, struct e
 			continue;
 		}
 		run->bytes = run->info.bytes;
-		run->eligible = run->info.state != FOLDER_LIVE &&
+		run->eligible = run->info.state != FOLDER_LIVE && !run->info.is_away &&
 				now - run->info.end_ns >= w->older_than_ns;
 		c->n++;
 	}

@@ -46,19 +46,24 @@ static bool folder_is_database(int dirfd, const char *name)
 	       memcmp(head + FOLDER_MAGIC_AT, "LAPS", 4) == 0;
 }
 
+static void folder_note_time(const struct stat *st, struct folder_info *info)
+{
+	int64_t at = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+
+	if (at > info->change_ns)
+		info->change_ns = at;
+}
+
 static void folder_look_at_database(int dirfd, const char *name, struct folder_info *info)
 {
 	char *lock = xasprintf("%s.lock", name), *wal = xasprintf("%s-wal", name);
 	struct stat st;
-	int64_t at;
 	size_t i;
 
 	for (i = 0; i < 2; i++) {
 		if (fstatat(dirfd, i ? wal : name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
-		at = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-		if (at > info->change_ns)
-			info->change_ns = at;
+		folder_note_time(&st, info);
 		/* Until the first checkpoint all is in the log. */
 		info->is_run |= i == 1 && st.st_size > 0;
 	}
@@ -106,9 +111,15 @@ static int folder_databases(int fd, const char *dir, struct folder_info *info, s
 	}
 	rewinddir(d);
 	while ((one = readdir(d))) {
-		if (one->d_name[0] != '.' && folder_ends_in(one->d_name, ".db") &&
-		    fstatat(fd, one->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+		if (one->d_name[0] == '.' ||
+		    fstatat(fd, one->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		if (folder_ends_in(one->d_name, ".db"))
 			folder_look_at_database(fd, one->d_name, info);
+		if (folder_ends_in(one->d_name, ".live")) {
+			info->is_away = info->is_run = true;
+			folder_note_time(&st, info);
+		}
 	}
 	closedir(d);
 	return 0;
@@ -126,7 +137,7 @@ int folder_look(const char *dir, struct err *e, struct folder_info *ret)
 	if (r < 0)
 		return r;
 	info.bytes = folder_bytes(dir);
-	if (!info.is_written && info.is_run)
+	if (!info.is_written && !info.is_away && info.is_run)
 		info.end_ns = folder_end(dir);
 	if (info.is_written)
 		info.state = FOLDER_LIVE;

@@ -25,6 +25,8 @@ enum folder_state {
 struct folder_info {
 	enum folder_state state;
 	bool is_written;   /* a process of this machine holds the lock of a database */
+	bool is_away;      /* a host's live database is elsewhere (HOST.live), and was not
+				       brought home yet */
 	bool is_run;       /* it has a database of lapse */
 	uint64_t bytes;    /* on disk, of all files in it */
 	int64_t change_ns; /* UTC, latest change of a database; 0: none */

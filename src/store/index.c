@@ -107,7 +107,7 @@ static uint64_t index_key_of(const char *name, const struct stat *st)
 /* The state of a folder: numbers for the folder itself, and for names, sizes, times and
  * inodes of the files in it. */
 struct index_state {
-	uint64_t dir_key, key; /* 0: cannot be read */
+	uint64_t dir_key, key; /* 0: not to be kept */
 	int64_t changed;       /* the latest time among them, ns */
 	struct buf files;
 };
@@ -121,6 +121,7 @@ static void index_look(const char *dir, struct index_state *ret)
 {
 	DIR *d = opendir(dir);
 	struct dirent *one;
+	bool away = false;
 	struct stat st;
 
 	ret->changed = 0;
@@ -132,6 +133,8 @@ static void index_look(const char *dir, struct index_state *ret)
 		    fstatat(dirfd(d), one->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    index_is_passing(one->d_name, &st))
 			continue;
+		/* A host's live database is elsewhere. */
+		away = away || index_ends_in(one->d_name, ".live");
 		ret->key += index_key_of(one->d_name, &st);
 		buf_printf(&ret->files, "%s/", one->d_name);
 		if (index_ns(&st.st_ctim) > ret->changed)
@@ -139,7 +142,7 @@ static void index_look(const char *dir, struct index_state *ret)
 	}
 	if (d)
 		closedir(d);
-	if (ret->files.error)
+	if (ret->files.error || away)
 		ret->key = 0;
 }
 

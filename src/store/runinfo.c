@@ -219,12 +219,9 @@ static void runinfo_edit_one(struct store_reader *r, enum runinfo_text which, bo
 static void runinfo_edit(struct store_reader *r)
 {
 	struct run_edit *edit = xcalloc(1, sizeof(*edit));
-	char *dir = xstrdup(r->hosts[0].path);
 	struct err e = {0};
-	int code;
+	int code = store_edit_load(r->hosts[0].dir, &e, edit);
 
-	*strrchr(dir, '/') = '\0';
-	code = store_edit_load(dir, &e, edit);
 	if (code == 0) {
 		runinfo_edit_one(r, RUNINFO_NAME, edit->has_name, edit->name);
 		runinfo_edit_one(r, RUNINFO_PROJECT, edit->has_project, edit->project);
@@ -235,7 +232,6 @@ static void runinfo_edit(struct store_reader *r)
 		r->edit_is_bad = true;
 	}
 	free(edit);
-	free(dir);
 }
 
 int store_reader_run(struct store_reader *r, struct store_run *out, struct err *e)
