@@ -147,13 +147,24 @@ static int query_print_json(const struct querydata *q)
 	return status;
 }
 
+/* Columns of small charts: no more than the longest series has points. */
+static unsigned query_columns(const struct querydata *q)
+{
+	uint64_t n = 1;
+	size_t i;
+
+	for (i = 0; i < q->n; i++)
+		n = q->series[i].s->count > n ? q->series[i].s->count : n;
+	return n < QUERYTEXT_CHART ? (unsigned)n : QUERYTEXT_CHART;
+}
+
 static int query_print(struct querydata *q)
 {
 	bool text = !query_csv && !query_json;
 	struct err e = {0};
 
 	q->ask.points = query_points ? (unsigned)query_points
-			: text       ? QUERYTEXT_CHART
+			: text       ? query_columns(q)
 				     : QUERY_POINTS;
 	if (text)
 		q->ask.aligned = q->ask.no_raw = true;
