@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "cli/summary.h"
+#include "cli/overview.h"
 
 static const char *report_dir;
 static bool report_json;
@@ -289,7 +289,7 @@ int cmd_report(int argc, char **argv)
 	if (report_json) {
 		status = report_print_json(&f);
 	} else {
-		summary_print(&f, &term, stdout, 0);
+		overview_print(&f, &term, stdout, 0);
 		report_ranks(&f, &term);
 		report_events(&f, &term);
 		report_definitions(&f, &term);

@@ -21,7 +21,7 @@
 #include "cli/launch_export.h"
 #include "cli/launch_redact.h"
 #include "cli/settings.h"
-#include "cli/summary.h"
+#include "cli/overview.h"
 #include "wire/clock.h"
 #include "wire/rendezvous.h"
 

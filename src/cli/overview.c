@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * summary.c - see summary.h. A line of the head is a row of a table of two
+ * overview.c - see overview.h. A line of the head is a row of a table of two
  * columns, put together in a buffer; what is not known has no line.
  */
-#include "cli/summary.h"
+#include "cli/overview.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,39 +15,39 @@
 #define SUMMARY_LINE_MAX 8192
 #define SUMMARY_SLOW_FIRST 3 /* a first step this many times the median is said */
 
-struct summary {
+struct overview {
 	const struct figures *f;
 	struct table *head;
 	struct buf line;
 };
 
-static void summary_line(struct summary *s, enum term_style style, const char *label)
+static void overview_line(struct overview *s, enum term_style style, const char *label)
 {
 	table_cell(s->head, TERM_DIM, label);
 	table_cell(s->head, style, buf_str(&s->line));
 	buf_reset(&s->line);
 }
 
-static void summary_put_run(struct summary *s)
+static void overview_put_run(struct overview *s)
 {
 	const struct store_run *run = &s->f->v->run;
 	char text[FMT_MAX];
 
 	buf_printf(&s->line, "%s%s%s", run->id, run->project[0] ? "  project " : "", run->project);
-	summary_line(s, TERM_PLAIN, "run");
+	overview_line(s, TERM_PLAIN, "run");
 	buf_puts(&s->line, run->command);
-	summary_line(s, TERM_PLAIN, "command");
+	overview_line(s, TERM_PLAIN, "command");
 	buf_printf(&s->line, "%s on %s", fmt_local(text, run->start_ns), run->hosts);
 	if (run->user[0])
 		buf_printf(&s->line, " by %s", run->user);
-	summary_line(s, TERM_PLAIN, "started");
+	overview_line(s, TERM_PLAIN, "started");
 	if (run->evidence[0]) {
 		buf_puts(&s->line, run->evidence);
-		summary_line(s, TERM_RED, "evidence");
+		overview_line(s, TERM_RED, "evidence");
 	}
 }
 
-static void summary_put_ranks(struct summary *s)
+static void overview_put_ranks(struct overview *s)
 {
 	const struct figures *f = s->f;
 	uint64_t least = UINT64_MAX, most = 0;
@@ -66,7 +66,7 @@ static void summary_put_ranks(struct summary *s)
 		buf_printf(&s->line, " in each of %zu processes", f->n_ranks);
 }
 
-static void summary_put_steps(struct summary *s)
+static void overview_put_steps(struct overview *s)
 {
 	const struct figures *f = s->f;
 	double first = 0, times;
@@ -77,7 +77,7 @@ static void summary_put_steps(struct summary *s)
 
 	if (f->n_ranks == 0) {
 		buf_puts(&s->line, "none recorded");
-		summary_line(s, TERM_DIM, "steps");
+		overview_line(s, TERM_DIM, "steps");
 		return;
 	}
 	for (i = 0; i < f->n_ranks; i++) {
@@ -88,7 +88,7 @@ static void summary_put_steps(struct summary *s)
 		if (f->ranks[i].segments > segments)
 			segments = f->ranks[i].segments;
 	}
-	summary_put_ranks(s);
+	overview_put_ranks(s);
 	buf_printf(&s->line, ", last step %s", view_step(text, last));
 	if (segments > 0)
 		buf_printf(&s->line, ", begun again %u time%s", segments, segments == 1 ? "" : "s");
@@ -96,10 +96,10 @@ static void summary_put_steps(struct summary *s)
 	if (times > SUMMARY_SLOW_FIRST)
 		buf_printf(&s->line, "; the first took %s, %.0f x the median",
 			   fmt_seconds(text, first), times);
-	summary_line(s, TERM_PLAIN, "steps");
+	overview_line(s, TERM_PLAIN, "steps");
 }
 
-static void summary_put_losses(struct summary *s)
+static void overview_put_losses(struct overview *s)
 {
 	char value[FMT_MAX], step[FMT_MAX], unit[FMT_MAX];
 	size_t i;
@@ -120,11 +120,11 @@ static void summary_put_losses(struct summary *s)
 		if (st->nan > 0)
 			buf_printf(&s->line, ", %llu of %llu NaN", (unsigned long long)st->nan,
 				   (unsigned long long)st->count);
-		summary_line(s, st->nan ? TERM_RED : TERM_PLAIN, l->series->name);
+		overview_line(s, st->nan ? TERM_RED : TERM_PLAIN, l->series->name);
 	}
 }
 
-static void summary_put_rate(struct summary *s, const struct figures_rate *r, const char *label)
+static void overview_put_rate(struct overview *s, const struct figures_rate *r, const char *label)
 {
 	char in_steps[FMT_MAX], overall[FMT_MAX];
 
@@ -135,43 +135,43 @@ static void summary_put_rate(struct summary *s, const struct figures_rate *r, co
 	if (r->steps_without > 0)
 		buf_printf(&s->line, "; %llu steps did not say",
 			   (unsigned long long)r->steps_without);
-	summary_line(s, TERM_PLAIN, label);
+	overview_line(s, TERM_PLAIN, label);
 }
 
-static double summary_mean(const struct view_stat *st)
+static double overview_mean(const struct view_stat *st)
 {
 	return st->sum / (double)(st->count - st->nan);
 }
 
-static void summary_host(struct summary *s, const struct figures_machine *m)
+static void overview_host(struct overview *s, const struct figures_machine *m)
 {
 	if (s->f->n_machines > 1)
 		buf_printf(&s->line, "%s: ", m->host);
 }
 
-static void summary_put_cpu(struct summary *s, const struct figures_machine *m)
+static void overview_put_cpu(struct overview *s, const struct figures_machine *m)
 {
 	uint64_t n = m->busy.count > m->tree_cpu.count ? m->busy.count : m->tree_cpu.count;
 
 	if (n == 0)
 		return;
-	summary_host(s, m);
+	overview_host(s, m);
 	if (m->busy.count > 0)
-		buf_printf(&s->line, "machine %.1f %% busy", summary_mean(&m->busy) * 100);
+		buf_printf(&s->line, "machine %.1f %% busy", overview_mean(&m->busy) * 100);
 	if (m->tree_cpu.count > 0)
 		buf_printf(&s->line, "%sprocess tree %.2f cores", m->busy.count ? ", " : "",
-			   summary_mean(&m->tree_cpu));
+			   overview_mean(&m->tree_cpu));
 	buf_printf(&s->line, " (mean of %llu samples)", (unsigned long long)n);
-	summary_line(s, TERM_PLAIN, "CPU");
+	overview_line(s, TERM_PLAIN, "CPU");
 }
 
-static void summary_put_memory(struct summary *s, const struct figures_machine *m)
+static void overview_put_memory(struct overview *s, const struct figures_machine *m)
 {
 	char text[FMT_MAX];
 
 	if (m->tree_rss.count == 0 && m->used.count == 0)
 		return;
-	summary_host(s, m);
+	overview_host(s, m);
 	if (m->tree_rss.count > 0)
 		buf_printf(&s->line, "process tree %s", fmt_bytes(text, m->tree_rss.max));
 	if (m->used.count > 0)
@@ -181,10 +181,10 @@ static void summary_put_memory(struct summary *s, const struct figures_machine *
 		buf_printf(&s->line, " of %s", fmt_bytes(text, m->total.last));
 	if (m->limit.count > 0)
 		buf_printf(&s->line, ", limit %s", fmt_bytes(text, m->limit.last));
-	summary_line(s, TERM_PLAIN, "memory peak");
+	overview_line(s, TERM_PLAIN, "memory peak");
 }
 
-static void summary_put_records(struct summary *s)
+static void overview_put_records(struct overview *s)
 {
 	const struct figures *f = s->f;
 	uint64_t lost = f->dropped + f->overwritten + f->broken + f->refused;
@@ -195,10 +195,10 @@ static void summary_put_records(struct summary *s)
 		   (unsigned long long)f->broken);
 	if (f->refused > 0)
 		buf_printf(&s->line, ", %llu definitions refused", (unsigned long long)f->refused);
-	summary_line(s, lost ? TERM_RED : TERM_PLAIN, "records");
+	overview_line(s, lost ? TERM_RED : TERM_PLAIN, "records");
 }
 
-static void summary_put_events(struct summary *s)
+static void overview_put_events(struct overview *s)
 {
 	const struct events *ev = &s->f->events;
 	uint64_t warnings = ev->by_severity[2], errors = ev->by_severity[3];
@@ -212,10 +212,10 @@ static void summary_put_events(struct summary *s)
 		   (unsigned long long)errors, errors == 1 ? "" : "s", last->kind,
 		   last->text[0] ? ": " : "", (int)(strchrnul(last->text, '\n') - last->text),
 		   last->text);
-	summary_line(s, errors ? TERM_RED : TERM_YELLOW, "events");
+	overview_line(s, errors ? TERM_RED : TERM_YELLOW, "events");
 }
 
-static void summary_title(const struct figures *f, const struct term *term, FILE *to)
+static void overview_title(const struct figures *f, const struct term *term, FILE *to)
 {
 	const struct store_run *run = &f->v->run;
 	char outcome[FMT_MAX], text[FMT_MAX];
@@ -233,8 +233,8 @@ static void summary_title(const struct figures *f, const struct term *term, FILE
 	free(name);
 }
 
-static void summary_phase_row(struct table *t, const char *name, const struct figures_spread *s,
-			      double share)
+static void overview_phase_row(struct table *t, const char *name, const struct figures_spread *s,
+			       double share)
 {
 	const double values[] = {s->p50_s, s->p95_s, s->p99_s, s->max_s};
 	char text[FMT_MAX];
@@ -251,8 +251,8 @@ static void summary_phase_row(struct table *t, const char *name, const struct fi
 		table_cell(t, TERM_PLAIN, isnan(values[i]) ? "-" : fmt_seconds(text, values[i]));
 }
 
-static void summary_phases(const struct figures *f, const struct term *term, FILE *to,
-			   size_t max_phases)
+static void overview_phases(const struct figures *f, const struct term *term, FILE *to,
+			    size_t max_phases)
 {
 	static const struct table_column columns[] = {
 		{"PHASE", TABLE_ELIDE}, {"COUNT", TABLE_RIGHT}, {"TOTAL", TABLE_RIGHT},
@@ -268,9 +268,9 @@ static void summary_phases(const struct figures *f, const struct term *term, FIL
 		return;
 	t = table_new(columns, ARRAY_LEN(columns));
 	if (f->n_ranks > 0)
-		summary_phase_row(t, "step", &f->step, 1);
+		overview_phase_row(t, "step", &f->step, 1);
 	for (i = 0; i < n; i++)
-		summary_phase_row(t, f->phases[i].name, &f->phases[i].spread, f->phases[i].share);
+		overview_phase_row(t, f->phases[i].name, &f->phases[i].spread, f->phases[i].share);
 	fputc('\n', to);
 	table_print(t, term, to, 2);
 	table_free(t);
@@ -279,29 +279,29 @@ static void summary_phases(const struct figures *f, const struct term *term, FIL
 			f->v->run.id);
 }
 
-void summary_print(const struct figures *f, const struct term *term, FILE *to, size_t max_phases)
+void overview_print(const struct figures *f, const struct term *term, FILE *to, size_t max_phases)
 {
 	static const struct table_column columns[] = {{"", 0}, {"", TABLE_CUT}};
-	struct summary s = {.f = f, .head = table_new(columns, ARRAY_LEN(columns))};
+	struct overview s = {.f = f, .head = table_new(columns, ARRAY_LEN(columns))};
 	size_t i;
 
 	buf_init(&s.line, SUMMARY_LINE_MAX);
-	summary_put_run(&s);
-	summary_put_steps(&s);
-	summary_put_losses(&s);
-	summary_put_rate(&s, &f->samples, "samples/s");
-	summary_put_rate(&s, &f->tokens, "tokens/s");
+	overview_put_run(&s);
+	overview_put_steps(&s);
+	overview_put_losses(&s);
+	overview_put_rate(&s, &f->samples, "samples/s");
+	overview_put_rate(&s, &f->tokens, "tokens/s");
 	for (i = 0; i < f->n_machines; i++)
-		summary_put_cpu(&s, &f->machines[i]);
+		overview_put_cpu(&s, &f->machines[i]);
 	for (i = 0; i < f->n_machines; i++)
-		summary_put_memory(&s, &f->machines[i]);
-	summary_put_records(&s);
-	summary_put_events(&s);
-	summary_title(f, term, to);
+		overview_put_memory(&s, &f->machines[i]);
+	overview_put_records(&s);
+	overview_put_events(&s);
+	overview_title(f, term, to);
 	table_print(s.head, term, to, 2);
 	table_free(s.head);
 	buf_done(&s.line);
-	summary_phases(f, term, to, max_phases);
+	overview_phases(f, term, to, max_phases);
 }
 
 int report_summary(const char *run_dir, FILE *to)
@@ -321,7 +321,7 @@ int report_summary(const char *run_dir, FILE *to)
 	if (err) {
 		fprintf(to, "lapse: no summary: %s\n", e.text);
 	} else {
-		summary_print(&f, &term, to, SUMMARY_PHASES);
+		overview_print(&f, &term, to, SUMMARY_PHASES);
 		figures_done(&f);
 	}
 	view_close(&v);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * summary.h - the dozen lines that say how a run went: printed by `lapse run`
+ * overview.c - the dozen lines that say how a run went: printed by `lapse run`
  * at the end, and the top of `lapse report`.
  */
-#ifndef CLI_SUMMARY_H
-#define CLI_SUMMARY_H
+#ifndef CLI_OVERVIEW_H
+#define CLI_OVERVIEW_H
 
 #include <stdio.h>
 
@@ -18,6 +18,6 @@ int report_summary(const char *run_dir, FILE *to);
 
 /* Print figures that were read already: the head and the phases, at most
  * max_phases of them (0: all). */
-void summary_print(const struct figures *f, const struct term *term, FILE *to, size_t max_phases);
+void overview_print(const struct figures *f, const struct term *term, FILE *to, size_t max_phases);
 
 #endif
