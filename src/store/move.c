@@ -297,8 +297,10 @@ static int move_begin(struct place *p, const char *local, const char *host, stru
 		r = move_point(p, host, e);
 	if (r == 0)
 		r = move_rename(p->folder, ".new", "", e);
-	if (r < 0)
+	if (r < 0) {
 		move_forget(p->folder, p->pointer, ".new");
+		place_remove(p->folder); /* renamed, but not down to the disk */
+	}
 	free(made);
 	free(file);
 	return r;

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,270 +18,11 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "failtest.h"
 #include "storetest.h"
 
 #define COMMITS 6
 #define SAMPLES 100 /* of each of two series in a commit */
-
-/* Operations until the one that fails; that and all behind it (forever) or only
- * it. 0: off. */
-static atomic_long failure_countdown;
-static atomic_bool failure_hit;
-static bool failure_forever;
-
-static bool failure_now(void)
-{
-	long left = atomic_load(&failure_countdown);
-
-	while (left > (failure_forever ? 1 : 0) &&
-	       !atomic_compare_exchange_weak(&failure_countdown, &left, left - 1))
-		;
-	if (left != 1)
-		return false;
-	atomic_store(&failure_hit, true);
-	return true;
-}
-
-static void failure_arm(long at)
-{
-	atomic_store(&failure_hit, false);
-	atomic_store(&failure_countdown, at);
-}
-
-/* ---- a disk that fails ---------------------------------------------------------------- */
-
-struct shim_file {
-	sqlite3_file base;
-	sqlite3_file *real;
-};
-
-static sqlite3_vfs shim_vfs, *shim_real;
-static int shim_code;
-
-static sqlite3_file *shim_of(sqlite3_file *f)
-{
-	return ((struct shim_file *)f)->real;
-}
-
-#define SHIM(name, args, call, code)                                                               \
-	static int shim_##name args                                                                \
-	{                                                                                          \
-		if (failure_now())                                                                 \
-			return shim_code ? shim_code : (code);                                     \
-		return shim_of(f)->pMethods->call;                                                 \
-	}
-#define PASS(name, args, call)                                                                     \
-	static int shim_##name args                                                                \
-	{                                                                                          \
-		return shim_of(f)->pMethods->call;                                                 \
-	}
-
-SHIM(read, (sqlite3_file * f, void *p, int n, sqlite3_int64 at), xRead(shim_of(f), p, n, at),
-     SQLITE_IOERR_READ)
-SHIM(write, (sqlite3_file * f, const void *p, int n, sqlite3_int64 at),
-     xWrite(shim_of(f), p, n, at), SQLITE_IOERR_WRITE)
-SHIM(truncate, (sqlite3_file * f, sqlite3_int64 n), xTruncate(shim_of(f), n), SQLITE_IOERR_TRUNCATE)
-SHIM(sync, (sqlite3_file * f, int flags), xSync(shim_of(f), flags), SQLITE_IOERR_FSYNC)
-SHIM(size, (sqlite3_file * f, sqlite3_int64 *n), xFileSize(shim_of(f), n), SQLITE_IOERR_FSTAT)
-PASS(lock, (sqlite3_file * f, int how), xLock(shim_of(f), how))
-PASS(unlock, (sqlite3_file * f, int how), xUnlock(shim_of(f), how))
-PASS(reserved, (sqlite3_file * f, int *ret), xCheckReservedLock(shim_of(f), ret))
-PASS(control, (sqlite3_file * f, int op, void *arg), xFileControl(shim_of(f), op, arg))
-PASS(sector, (sqlite3_file * f), xSectorSize(shim_of(f)))
-PASS(device, (sqlite3_file * f), xDeviceCharacteristics(shim_of(f)))
-PASS(shm_map, (sqlite3_file * f, int page, int size, int extend, void volatile **p),
-     xShmMap(shim_of(f), page, size, extend, p))
-PASS(shm_lock, (sqlite3_file * f, int at, int n, int flags), xShmLock(shim_of(f), at, n, flags))
-PASS(shm_unmap, (sqlite3_file * f, int delete), xShmUnmap(shim_of(f), delete))
-
-static void shim_barrier(sqlite3_file *f)
-{
-	shim_of(f)->pMethods->xShmBarrier(shim_of(f));
-}
-
-static int shim_close(sqlite3_file *f)
-{
-	return shim_of(f)->pMethods->xClose(shim_of(f));
-}
-
-static const sqlite3_io_methods shim_methods = {
-	.iVersion = 2,
-	.xClose = shim_close,
-	.xRead = shim_read,
-	.xWrite = shim_write,
-	.xTruncate = shim_truncate,
-	.xSync = shim_sync,
-	.xFileSize = shim_size,
-	.xLock = shim_lock,
-	.xUnlock = shim_unlock,
-	.xCheckReservedLock = shim_reserved,
-	.xFileControl = shim_control,
-	.xSectorSize = shim_sector,
-	.xDeviceCharacteristics = shim_device,
-	.xShmMap = shim_shm_map,
-	.xShmLock = shim_shm_lock,
-	.xShmBarrier = shim_barrier,
-	.xShmUnmap = shim_shm_unmap,
-};
-
-static int shim_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int flags, int *out)
-{
-	struct shim_file *mine = (struct shim_file *)f;
-	int rc;
-
-	(void)vfs;
-	f->pMethods = NULL;
-	if (failure_now())
-		return SQLITE_CANTOPEN;
-	mine->real = (sqlite3_file *)(mine + 1);
-	rc = shim_real->xOpen(shim_real, name, mine->real, flags, out);
-	if (rc == SQLITE_OK)
-		f->pMethods = &shim_methods;
-	return rc;
-}
-
-static int shim_delete(sqlite3_vfs *vfs, const char *name, int sync)
-{
-	(void)vfs;
-	return failure_now() ? SQLITE_IOERR_DELETE : shim_real->xDelete(shim_real, name, sync);
-}
-
-static void shim_install(void)
-{
-	shim_real = sqlite3_vfs_find(NULL);
-	shim_vfs = *shim_real;
-	shim_vfs.zName = "shim";
-	shim_vfs.szOsFile = (int)sizeof(struct shim_file) + shim_real->szOsFile;
-	shim_vfs.xOpen = shim_open;
-	shim_vfs.xDelete = shim_delete;
-	sqlite3_vfs_register(&shim_vfs, 1);
-}
-
-static void shim_remove(void)
-{
-	sqlite3_vfs_register(shim_real, 1);
-	sqlite3_vfs_unregister(&shim_vfs);
-}
-
-/* ---- memory that fails --------------------------------------------------------------------- */
-
-/* The linker leads calls of the store and of what is below it here. Those inside
- * the x family, which never fail by contract, are let through. */
-static _Thread_local int memory_sure;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-void *__real_xcalloc(size_t n, size_t size);
-void *__real_xrealloc(void *p, size_t n, size_t size);
-void *__wrap_xcalloc(size_t n, size_t size);
-void *__wrap_xrealloc(void *p, size_t n, size_t size);
-
-static bool memory_on; /* else failures are the disk's */
-
-static bool memory_fails(void)
-{
-	return memory_on && !memory_sure && failure_now();
-}
-
-void *__wrap_malloc(size_t n)
-{
-	return memory_fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return memory_fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return memory_fails() ? NULL : __real_realloc(p, n);
-}
-
-void *__wrap_xcalloc(size_t n, size_t size)
-{
-	void *p;
-
-	memory_sure++;
-	p = __real_xcalloc(n, size);
-	memory_sure--;
-	return p;
-}
-
-void *__wrap_xrealloc(void *p, size_t n, size_t size)
-{
-	memory_sure++;
-	p = __real_xrealloc(p, n, size);
-	memory_sure--;
-	return p;
-}
-
-void *__real_xgrow(void *items, size_t len, size_t *cap, size_t size);
-void *__wrap_xgrow(void *items, size_t len, size_t *cap, size_t size);
-
-void *__wrap_xgrow(void *items, size_t len, size_t *cap, size_t size)
-{
-	void *p;
-
-	memory_sure++;
-	p = __real_xgrow(items, len, cap, size);
-	memory_sure--;
-	return p;
-}
-
-char *__real_xstrdup(const char *text);
-char *__real_xstrndup(const char *text, size_t n);
-char *__wrap_xstrdup(const char *text);
-char *__wrap_xstrndup(const char *text, size_t n);
-
-char *__wrap_xstrdup(const char *text)
-{
-	char *copy;
-
-	memory_sure++;
-	copy = __real_xstrdup(text);
-	memory_sure--;
-	return copy;
-}
-
-char *__wrap_xstrndup(const char *text, size_t n)
-{
-	char *copy;
-
-	memory_sure++;
-	copy = __real_xstrndup(text, n);
-	memory_sure--;
-	return copy;
-}
-
-static sqlite3_mem_methods memory_real;
-
-static void *memory_malloc(int n)
-{
-	return memory_fails() ? NULL : memory_real.xMalloc(n);
-}
-
-static void *memory_realloc(void *p, int n)
-{
-	return memory_fails() ? NULL : memory_real.xRealloc(p, n);
-}
-
-/* SQLite's own memory: must be set before it is first used. */
-static void memory_install(void)
-{
-	sqlite3_mem_methods mine;
-
-	sqlite3_config(SQLITE_CONFIG_GETMALLOC, &memory_real);
-	mine = memory_real;
-	mine.xMalloc = memory_malloc;
-	mine.xRealloc = memory_realloc;
-	sqlite3_config(SQLITE_CONFIG_MALLOC, &mine);
-	sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0);
-}
 
 /* ---- the work ------------------------------------------------------------------------------- */
 
@@ -435,7 +175,7 @@ static long work_everywhere(const char *dir, bool no_wal)
 		work_begin(sub);
 		failure_arm(at);
 		work_run(sub, no_wal, &w);
-		hit = atomic_load(&failure_hit);
+		hit = failure_was_hit();
 		failure_arm(0);
 		if (!hit && (w.errors || !w.closed))
 			fail_msg("%d errors without a failure, at %ld", w.errors, at);
@@ -583,7 +323,7 @@ static long read_everywhere(const char *dir)
 
 		failure_arm(at);
 		r = read_all(dir, &seen, &e);
-		hit = atomic_load(&failure_hit);
+		hit = failure_was_hit();
 		if (r < 0) {
 			if (!hit || !e.text[0] || r == -EUCLEAN)
 				fail_msg("reading, at %ld: %d %s", at, r, e.text);
@@ -595,7 +335,7 @@ static long read_everywhere(const char *dir)
 		err_clear(&e);
 		failure_arm(at);
 		r = store_check(path, &e);
-		hit = hit || atomic_load(&failure_hit);
+		hit = hit || failure_was_hit();
 		failure_arm(0);
 		/* SQLite's own check takes what it cannot read for damage. */
 		if (r == -EUCLEAN && !memory_on && strstr(e.text, "*** in database"))
@@ -635,7 +375,7 @@ static long migrate_everywhere(const char *dir)
 		assert_int_equal(system(command), 0);
 		failure_arm(at);
 		r = store_open(&o, &e, &s);
-		hit = atomic_load(&failure_hit);
+		hit = failure_was_hit();
 		failure_arm(0);
 		assert_true(r == 0 || (hit && r != -EUCLEAN));
 		got = storetest_read_dir(dir, 1);
