@@ -38,7 +38,7 @@ static int store_move(const char *from, const char *to, struct err *e)
 	int r = rename(from, to) < 0 ? -errno : 0;
 
 	if (r == -EXDEV) {
-		r = copy_file(from, to, e);
+		r = filecopy_file(from, to, e);
 		if (r == 0)
 			unlink(from);
 		return r;
@@ -76,7 +76,7 @@ static int store_from_copy(struct store *s, bool *ret, struct err *e)
 {
 	int r;
 
-	*ret = s->place.folder && place_is(s->home, "") && copy_file(s->home, s->path, e) == 0;
+	*ret = s->place.folder && place_is(s->home, "") && filecopy_file(s->home, s->path, e) == 0;
 	r = store_connect(s, e);
 	if (r != -EUCLEAN || !*ret)
 		return r;

@@ -41,7 +41,7 @@ static int move_rename(const char *folder, const char *from, const char *to, str
 	int r = rename(old, new) < 0 ? err_errno(e, -errno, "cannot rename %s", old) : 0;
 
 	if (r == 0)
-		r = copy_sync_dir(parent, e);
+		r = filecopy_sync_dir(parent, e);
 	free(old);
 	free(new);
 	free(parent);
@@ -140,12 +140,12 @@ static int move_snapshot(struct place *p, const char *from, const char *to, stru
 static int move_home(const struct place *p, const char *from, struct err *e)
 {
 	char *tmp = xasprintf("%s/.%s.copy", p->dir, p->file);
-	int r = copy_file(from, tmp, e);
+	int r = filecopy_file(from, tmp, e);
 
 	if (r == 0 && rename(tmp, p->home) < 0)
 		r = err_errno(e, -errno, "cannot rename %s", tmp);
 	if (r == 0)
-		r = copy_sync_dir(p->dir, e);
+		r = filecopy_sync_dir(p->dir, e);
 	else
 		unlink(tmp);
 	free(tmp);
@@ -232,7 +232,7 @@ static int move_fetch(struct place *p, const char *to, struct err *e)
 		r = move_settle_log(p->home, &why);
 	if (r < 0 && r != -EUCLEAN)
 		return err_set(e, r, "%s", why.text);
-	return copy_file(p->home, to, e);
+	return filecopy_file(p->home, to, e);
 }
 
 static void move_token(char out[24])
@@ -271,7 +271,7 @@ static int move_point(struct place *p, const char *host, struct err *e)
 	to.path = xasprintf("%s/%s", p->folder, p->file);
 	r = place_pointer_write(p->pointer, &to, e);
 	free(to.path);
-	return r < 0 ? r : copy_sync_dir(p->dir, e);
+	return r < 0 ? r : filecopy_sync_dir(p->dir, e);
 }
 
 /* A new private folder with what is at home in it. */
@@ -292,7 +292,7 @@ static int move_begin(struct place *p, const char *local, const char *host, stru
 	if (r == 0)
 		r = move_fetch(p, file, e);
 	if (r == 0)
-		r = copy_sync_dir(made, e);
+		r = filecopy_sync_dir(made, e);
 	if (r == 0)
 		r = move_point(p, host, e);
 	if (r == 0)

@@ -84,7 +84,7 @@ static int repair_graft_page(struct repair *w, int from, int to, int page)
 static int repair_graft(struct repair *w, const char *copy)
 {
 	char *fresh = xasprintf("%s/new.db", w->folder);
-	int page, is, from = -1, to = -1, r = copy_file(w->path, copy, w->e);
+	int page, is, from = -1, to = -1, r = filecopy_file(w->path, copy, w->e);
 	sqlite3 *db = NULL;
 	int64_t pages = 0;
 

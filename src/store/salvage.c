@@ -14,7 +14,7 @@
 
 #define SALVAGE_PROBES (1u << 20)    /* in all, key by key: some minutes */
 #define SALVAGE_WINDOW 1024          /* keys of a hole that are tried one by one, at each end */
-#define SALVAGE_GAP_MAX (64u << 10)  /* rows in a row that are made up */
+#define SALVAGE_GAP_MAX 4096u        /* rows in a row that are made up */
 #define SALVAGE_ROWS_MAX (1ll << 40) /* greatest key that is looked for */
 
 /* ---- walking ----------------------------------------------------------------------------- */
@@ -293,10 +293,11 @@ static int salvage_cut(struct salvage *w, const char *table)
 /* Greatest series that a chunk names; 0: cannot be read. */
 static int64_t salvage_series_of_chunks(const struct salvage *w)
 {
-	int64_t id = 0;
+	int64_t id = 0, last = 0;
 
-	if (db_int(w->from, "SELECT max(series) FROM chunk", NULL, &id) < 0 || id < 0 ||
-	    id > CATALOG_SERIES_MAX)
+	if (db_int(w->from, "SELECT max(series) FROM chunk", NULL, &id) < 0 ||
+	    db_int(w->s.db, "SELECT max(id) FROM series", NULL, &last) < 0 || id < 0 ||
+	    id > CATALOG_SERIES_MAX || id > last + SALVAGE_GAP_MAX)
 		return 0;
 	return id;
 }

@@ -98,13 +98,13 @@ bool fstype_is_wal_safe_magic(uint64_t magic);
  * live one. */
 void doubt_file(sqlite3 *db, const char *path, struct buf *warning);
 
-/* ---- copy.c -------------------------------------------------------------------- */
+/* ---- filecopy.c ---------------------------------------------------------------- */
 
 /* Copy a plain file, made or replaced (0600), down to the disk. On error `to` is
  * gone. */
-int copy_file(const char *from, const char *to, struct err *e);
+int filecopy_file(const char *from, const char *to, struct err *e);
 /* What was renamed in dir is on the disk. */
-int copy_sync_dir(const char *dir, struct err *e);
+int filecopy_sync_dir(const char *dir, struct err *e);
 
 /* ---- catalog.c: processes and series -------------------------------------- */
 
