@@ -159,6 +159,17 @@ int store_reader_run(struct store_reader *r, struct store_run *out, struct err *
 int store_edit_load(const char *dir, struct err *e, struct run_edit *ret);
 int store_edit_save(const char *dir, const struct run_edit *edit, struct err *e);
 
+/* The hosts' files: how many, the name of one ("HOST.db"), and a copy of it as one plain
+ * new file TO (0600), as of one moment, also while it is written. */
+size_t store_reader_hosts(const struct store_reader *r);
+const char *store_reader_file(const struct store_reader *r, unsigned host);
+int store_reader_copy(struct store_reader *r, unsigned host, const char *to, struct err *e);
+
+/* The id of the run that a file is of ("" none), and giving another one to a file that
+ * nobody else has open. */
+int store_file_id(const char *db_path, struct err *e, char ret[RUN_ID_MAX + 1]);
+int store_file_set_id(const char *db_path, const char *id, struct err *e);
+
 /* Each of these calls fn for every row, in order of id, until it returns
  * non-zero; that value is returned. Pointers in a row live during the call. fn
  * must not use the reader. */
