@@ -3,7 +3,8 @@
  * What the agent can take: records a second from a full ring through decoding to
  * COMMIT, beside one row a sample into SQLite; then a real agent for 20 s
  * (BENCH_SECONDS) under a thousand series at 1 and at 100 Hz, a usual loop, and a
- * million records a second: drops, CPU, memory, bytes written and kept.
+ * million records a second: drops, CPU, memory, bytes written and kept. BENCH_LOAD
+ * names one of these loads; "cpu" leaves out the start, "cpu-all" has start and close.
  */
 #include "agent/client.h"
 #include "bench.h"

@@ -365,7 +365,7 @@ int client_drain(struct client *c, void *buf, size_t cap, uint64_t *slots)
 	}
 	/* One that is filled without a pause must not keep the others waiting. */
 	if (*slots == 0)
-		c->next_lane = (lane + 1) % lanes;
+		c->next_lane = lane + 1 < lanes ? lane + 1 : 0;
 	if (!err)
 		err = client_flush(c);
 	if (!err)
