@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "judge: %s: no page of calls\n", argv[1]);
 		return 1;
 	}
-	oracle_judge(argv[2], &calls, &o);
+	oracle_judge(argv[2], &calls, false, &o);
 	buf_init(&out, 4u << 20);
 	json_init(&j, &out);
 	json_object(&j);

@@ -48,6 +48,7 @@ struct oracle_reading {
 	struct store_reader *reader;
 	const struct calls *calls;
 	struct oracle *o;
+	bool may_drop;
 	struct {
 		unsigned host;
 		uint32_t id;
@@ -210,6 +211,25 @@ static uint64_t oracle_expected(const struct calls *c, unsigned slot, uint64_t r
 	return expected;
 }
 
+/* Points that are only in summaries count as there, if they may be. */
+static void oracle_dropped(struct oracle_reading *r, const struct oracle_series *s,
+			   struct oracle_walk *w)
+{
+	const struct store_ref ref = {s->host, s->id};
+	struct store_bucket all;
+	struct err e = {0};
+
+	if (store_reader_total(r->reader, &ref, true, &e, &all) < 0) {
+		snprintf(w->wrong, sizeof(w->wrong), "no total: %.120s", e.text);
+		return;
+	}
+	if (all.count < w->n || (all.count > w->n && !r->may_drop))
+		snprintf(w->wrong, sizeof(w->wrong),
+			 "%" PRIu64 " points are there, the summaries say %" PRIu64, w->n,
+			 all.count);
+	w->n = all.count;
+}
+
 static void oracle_read_series(struct oracle_reading *r, const struct oracle_series *s,
 			       struct oracle_walk *w)
 {
@@ -225,6 +245,7 @@ static void oracle_read_series(struct oracle_reading *r, const struct oracle_ser
 	err = store_reader_points(r->reader, s->host, s->id, &range, oracle_on_point, w, &e);
 	if (err && !w->wrong[0])
 		snprintf(w->wrong, sizeof(w->wrong), "cannot be read: %.120s", e.text);
+	oracle_dropped(r, s, w);
 	expected = oracle_expected(r->calls, s->slot, w->returned, CALLS_HOT);
 	if (s->class == CLASS_HOT && w->n > expected + 1 && !w->wrong[0])
 		snprintf(w->wrong, sizeof(w->wrong), "%" PRIu64 " spans of %" PRIu64 " calls", w->n,
@@ -251,7 +272,8 @@ static void oracle_points(struct oracle_reading *r)
 		oracle_read_series(r, s, &w);
 		if (s->class >= CLASS_F0 && s->class <= CLASS_F2) {
 			frames[s->process][s->slot][s->class - CLASS_F0].n = w.n;
-			frames[s->process][s->slot][s->class - CLASS_F0].sum = w.sum;
+			if (!r->may_drop)
+				frames[s->process][s->slot][s->class - CLASS_F0].sum = w.sum;
 		}
 		if (s->class == CLASS_F1 || s->class == CLASS_F2)
 			continue;
@@ -350,7 +372,7 @@ static void oracle_read(struct oracle_reading *r, struct err *e)
 		oracle_counts(o, r->calls, i);
 }
 
-void oracle_judge(const char *dir, const struct calls *c, struct oracle *ret)
+void oracle_judge(const char *dir, const struct calls *c, bool may_drop, struct oracle *ret)
 {
 	struct oracle_reading *r = xcalloc(1, sizeof(*r));
 	struct err e = {0};
@@ -368,6 +390,7 @@ void oracle_judge(const char *dir, const struct calls *c, struct oracle *ret)
 		}
 	r->calls = c;
 	r->o = ret;
+	r->may_drop = may_drop;
 	if (store_reader_open(dir, &e, &r->reader) < 0) {
 		buf_printf(&ret->problems, "%s\n", e.text);
 	} else {

@@ -40,8 +40,9 @@ struct oracle {
  * did not come to begin it. */
 int oracle_calls(const char *path, struct calls *ret);
 
-/* Judge the run in folder dir. The caller calls oracle_done(). */
-void oracle_judge(const char *dir, const struct calls *c, struct oracle *ret);
+/* Judge the run in folder dir; may_drop: retention may have dropped the oldest points,
+ * of which only their number is known. The caller calls oracle_done(). */
+void oracle_judge(const char *dir, const struct calls *c, bool may_drop, struct oracle *ret);
 void oracle_done(struct oracle *o);
 
 #endif

@@ -28,76 +28,13 @@ struct round {
 	const struct round_plan *plan;
 	const char *lapse, *stress;
 	char meet[ROUND_PATH], dir[ROUND_PATH], page[ROUND_PATH], out[ROUND_PATH];
+	char config[ROUND_PATH], local[ROUND_PATH];
 	pid_t launcher, trainer, killed_agent;
 	bool launcher_reaped, trainer_killed;
 	unsigned recoveries;
 	struct calls calls;
 	struct buf *problems;
 };
-
-/* ---- chance -------------------------------------------------------------------- */
-
-static uint64_t round_random(uint64_t *state)
-{
-	uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
-
-static unsigned round_below(uint64_t *state, unsigned n)
-{
-	return (unsigned)(round_random(state) % n);
-}
-
-void round_draw(uint64_t seed, unsigned number, struct round_plan *ret)
-{
-	static const char *const kinds[] = {"s", "f", "a", "h", "sfah", "sft", "ssssf", "fa"};
-	static const unsigned rates[] = {0, 0, 1000, 20000, 20000, 200000, 200000, 1000000};
-	uint64_t s = seed * 1000003u + number;
-
-	round_random(&s);
-	*ret = (struct round_plan){.victim = (enum round_victim)(number % VICTIMS)};
-	ret->early = round_below(&s, 8) == 0;
-	ret->end_by_kill = round_below(&s, 2);
-	ret->end_agent = round_below(&s, 2);
-	ret->zombies = round_below(&s, 4) == 0;
-	ret->finisher_ms = round_below(&s, 3) ? 0 : 1 + round_below(&s, 60);
-	ret->recover_ms = round_below(&s, 2) ? 0 : 1 + round_below(&s, 25);
-	ret->handler = round_below(&s, 3) == 0;
-	ret->leave = round_below(&s, 4) == 0;
-	ret->delay_ms = ret->early ? round_below(&s, 60) : 20 + round_below(&s, 680);
-	ret->linger_ms = round_below(&s, 250);
-	ret->apart_us = round_below(&s, 4) ? round_below(&s, 3000) : 0;
-	ret->order = round_below(&s, 6);
-	ret->threads = 1 + round_below(&s, 3);
-	ret->children = round_below(&s, 3) ? 0 : 1 + round_below(&s, 3);
-	ret->rate = rates[round_below(&s, sizeof(rates) / sizeof(rates[0]))];
-	/* A long time at full speed only makes the test slow. */
-	if (ret->rate == 0 && ret->delay_ms > 250)
-		ret->delay_ms /= 3;
-	snprintf(ret->kinds, sizeof(ret->kinds), "%s",
-		 kinds[round_below(&s, sizeof(kinds) / sizeof(kinds[0]))]);
-}
-
-void round_describe(const struct round_plan *p, struct buf *out)
-{
-	static const char *const names[VICTIMS] = {"trainer",     "launcher",       "agent",
-						   "agent twice", "launcher+agent", "all"};
-
-	buf_printf(out,
-		   "kill %s after %u ms%s, apart %u us, order %u, linger %u ms, %u threads, %u "
-		   "children%s, rate %u, kinds %s%s%s%s%s",
-		   names[p->victim], p->delay_ms, p->early ? " (early)" : "", p->apart_us, p->order,
-		   p->linger_ms, p->threads, p->children, p->leave ? " left behind" : "", p->rate,
-		   p->kinds, p->handler ? ", handler" : "", p->zombies ? ", zombies" : "",
-		   p->end_agent ? ", agent ended" : "", p->end_by_kill ? ", end by kill" : "");
-	if (p->finisher_ms)
-		buf_printf(out, ", finisher killed after %u ms", p->finisher_ms);
-	if (p->recover_ms)
-		buf_printf(out, ", recovery killed after %u ms", p->recover_ms);
-}
 
 /* ---- processes ------------------------------------------------------------------- */
 
@@ -192,6 +129,11 @@ static void round_kill_trainer(struct round *r)
 	}
 }
 
+static void round_configure(const struct round *r)
+{
+	setenv("LAPSE_CONFIG", r->config, 1);
+}
+
 static _Noreturn void round_exec(struct round *r)
 {
 	const struct round_plan *p = r->plan;
@@ -220,6 +162,7 @@ static _Noreturn void round_exec(struct round *r)
 	dup2(out, STDOUT_FILENO);
 	setenv("LAPSE_RENDEZVOUS", r->meet, 1);
 	setenv("LAPSE_DIR", r->dir, 1);
+	round_configure(r);
 	execv(r->lapse, (char *const *)argv);
 	_exit(99);
 }
@@ -379,6 +322,7 @@ static void round_recover(struct round *r)
 		out = open(r->out, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 		dup2(out, STDERR_FILENO);
 		dup2(out, STDOUT_FILENO);
+		round_configure(r);
 		execl(r->lapse, "lapse", "recover", "--verbose", "--rendezvous", r->meet,
 		      (char *)NULL);
 		_exit(99);
@@ -483,6 +427,8 @@ static bool round_look_into(struct round *r, const char *path)
 		len = strlen(e->d_name);
 		if (strstr(e->d_name, ".corrupt-"))
 			buf_printf(r->problems, "%s was set aside\n", e->d_name);
+		if (strstr(e->d_name, ".live"))
+			buf_printf(r->problems, "%s is left\n", e->d_name);
 		found = found || (len > 3 && strcmp(e->d_name + len - 3, ".db") == 0);
 	}
 	if (d)
@@ -508,7 +454,7 @@ static bool round_find_run(struct round *r, struct oracle *ret)
 		    snprintf(path, sizeof(path), "%s/%s", r->dir, e->d_name) >= (int)sizeof(path) ||
 		    !round_look_into(r, path))
 			continue;
-		oracle_judge(path, &r->calls, &o);
+		oracle_judge(path, &r->calls, r->plan->store == ROUND_RETAINED, &o);
 		for (i = 0, ours = !r->plan->early; i < o.n; i++)
 			ours = ours || o.process[i].found;
 		if (ours && n++ == 0)
@@ -594,7 +540,54 @@ static bool round_folders(struct round *r, const char *name, char base[ROUND_PAT
 	snprintf(r->dir, ROUND_PATH, "%.200s/runs", base);
 	snprintf(r->page, ROUND_PATH, "%.200s/page", base);
 	snprintf(r->out, ROUND_PATH, "%.200s/out", base);
+	snprintf(r->config, ROUND_PATH, "%.200s/config.yaml", base);
+	snprintf(r->local, ROUND_PATH, "%.200s/local", base);
 	return mkdir(r->meet, 0700) == 0 && mkdir(base, 0700) == 0;
+}
+
+/* The settings of the agents of this round. */
+static bool round_settings(struct round *r)
+{
+	const struct round_plan *p = r->plan;
+	struct buf text;
+	bool done;
+
+	buf_init(&text, 4096);
+	buf_puts(&text, "store:\n  cleanup: true\n");
+	if (p->store == ROUND_LOCAL)
+		buf_printf(&text, "  live: local\n  local_dir: %s\n  copy_every: %ums\n", r->local,
+			   p->copy_ms);
+	if (p->store == ROUND_RETAINED)
+		buf_puts(&text, "  max_size: 100k\n");
+	done = file_write_atomic(AT_FDCWD, r->config, text.data, text.len, 0600) == 0;
+	buf_done(&text);
+	return done;
+}
+
+static unsigned round_entries(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	unsigned n = 0;
+
+	while (d && (e = readdir(d)))
+		n += e->d_name[0] != '.';
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* What agents have left in the private folder comes home; nothing stays there. */
+static void round_come_home(struct round *r)
+{
+	if (round_entries(r->local) == 0)
+		return;
+	if (r->recoveries == 0)
+		r->recoveries = 1; /* this one is not killed */
+	round_recover(r);
+	if (round_entries(r->local))
+		buf_printf(r->problems, "%u things are left in %s\n", round_entries(r->local),
+			   r->local);
 }
 
 void round_play(const struct round_plan *p, const char *lapse, const char *stress, const char *name,
@@ -604,7 +597,7 @@ void round_play(const struct round_plan *p, const char *lapse, const char *stres
 	char base[ROUND_PATH];
 
 	memset(ret, 0, sizeof(*ret));
-	if (!round_folders(&r, name, base)) {
+	if (!round_folders(&r, name, base) || !round_settings(&r)) {
 		buf_printf(problems, "cannot make folders: %s\n", strerror(errno));
 		return;
 	}
@@ -618,6 +611,7 @@ void round_play(const struct round_plan *p, const char *lapse, const char *stres
 		round_wrong(&r, "the command was not run");
 	}
 	round_clear(&r);
+	round_come_home(&r);
 	round_judge(&r, ret);
 	if (problems->len) {
 		buf_printf(problems, "kept: %s %s\n", r.meet, base);

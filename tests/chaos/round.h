@@ -22,6 +22,15 @@ enum round_victim {
 	VICTIMS
 };
 
+/* What the agents are told of the store. */
+enum round_store {
+	ROUND_IN_PLACE,
+	ROUND_LOCAL,    /* live in a private folder, moved at the end */
+	ROUND_FOLDED,   /* so much is recorded that it is folded meanwhile */
+	ROUND_RETAINED, /* only the last points may stay */
+	ROUND_STORES
+};
+
 /* Everything that is left to chance, drawn before the round begins. */
 struct round_plan {
 	enum round_victim victim;
@@ -36,6 +45,8 @@ struct round_plan {
 	unsigned delay_ms, linger_ms, apart_us, order;
 	unsigned threads, children, rate; /* rate 0: full speed */
 	char kinds[8];
+	enum round_store store;
+	unsigned copy_ms; /* ROUND_LOCAL: between copies */
 };
 
 /* What a round adds to the totals. */
