@@ -150,12 +150,13 @@ static int query_print_json(const struct querydata *q)
 /* Columns of small charts: no more than the longest series has points. */
 static unsigned query_columns(const struct querydata *q)
 {
+	unsigned columns = querytext_chart();
 	uint64_t n = 1;
 	size_t i;
 
 	for (i = 0; i < q->n; i++)
 		n = q->series[i].s->count > n ? q->series[i].s->count : n;
-	return n < QUERYTEXT_CHART ? (unsigned)n : QUERYTEXT_CHART;
+	return n < columns ? (unsigned)n : columns;
 }
 
 static int query_print(struct querydata *q)

@@ -54,8 +54,9 @@ struct store_bucket querydata_bucket(const struct store_result *r, size_t i);
 void querytext_list(const struct view *v);
 void queryout_list_json(struct buf *out, const struct view *v);
 
-/* A line with a small chart for each series or group; width of charts in columns. */
-#define QUERYTEXT_CHART 32u
+/* Columns of a small chart on standard output. */
+unsigned querytext_chart(void);
+/* A line with such a chart for each series or group. */
 void querytext_print(const struct querydata *q);
 
 /* Every bucket, of series or groups. */

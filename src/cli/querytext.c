@@ -10,6 +10,13 @@
 #include "cli/querydata.h"
 #include "cli/spark.h"
 
+/* Columns of a chart: what a terminal has beside a short name and the figures, within
+ * limits; else a fixed number. */
+#define QUERYTEXT_REST 64
+#define QUERYTEXT_MIN 8
+#define QUERYTEXT_MAX 60
+#define QUERYTEXT_PLAIN 32
+
 void querytext_list(const struct view *v)
 {
 	static const struct table_column columns[] = {
@@ -37,6 +44,18 @@ void querytext_list(const struct view *v)
 	if (table_rows(t) == 0)
 		printf("no series\n");
 	table_free(t);
+}
+
+unsigned querytext_chart(void)
+{
+	struct term term;
+	int width;
+
+	term_look(&term, stdout);
+	width = term.width ? term.width - QUERYTEXT_REST : QUERYTEXT_PLAIN;
+	if (width < QUERYTEXT_MIN)
+		return QUERYTEXT_MIN;
+	return width < QUERYTEXT_MAX ? (unsigned)width : QUERYTEXT_MAX;
 }
 
 static double querytext_mean(const struct store_bucket *b)

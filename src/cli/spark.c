@@ -4,8 +4,8 @@
  */
 #include "cli/spark.h"
 
-#include <langinfo.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -14,9 +14,16 @@ static const char *const spark_blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584
 					   "\u2585", "\u2586", "\u2587", "\u2588"};
 static const char *const spark_signs[] = {"_", ".", "-", "=", "+", "*", "%", "#"};
 
+/* Of the environment, not of the process: main() has it read UTF-8 in any case. */
 bool spark_is_utf8(void)
 {
-	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	const char *v = NULL;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(names) && (!v || !*v); i++)
+		v = getenv(names[i]);
+	return v && (strcasestr(v, "UTF-8") || strcasestr(v, "utf8"));
 }
 
 void spark_draw(char *out, const double *v, size_t n, bool utf8)

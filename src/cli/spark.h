@@ -10,7 +10,7 @@
 
 #define SPARK_BYTES 3u /* of a column at most */
 
-/* Can the locale show block characters? */
+/* Does the user's locale have block characters? */
 bool spark_is_utf8(void);
 
 /* A column for each of n values, NaN: a blank; from the smallest, lowest, to the
