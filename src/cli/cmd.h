@@ -46,6 +46,12 @@ int cmd_edit(int argc, char **argv);
 const struct opt *cmd_gc_options(void);
 int cmd_gc(int argc, char **argv);
 
+const struct opt *cmd_pack_options(void);
+int cmd_pack(int argc, char **argv);
+
+const struct opt *cmd_import_options(void);
+int cmd_import(int argc, char **argv);
+
 const struct opt *cmd_rm_options(void);
 int cmd_rm(int argc, char **argv);
 

@@ -161,6 +161,31 @@ const struct command commands[] = {
 		.run = cmd_edit,
 	},
 	{
+		.name = "pack",
+		.args = "[OPTIONS] [RUN]",
+		.summary = "put a run into one file, to carry it elsewhere",
+		.about = RUN_ABOUT "\nThe file is a tar archive compressed by zstd: `tar --zstd` "
+				   "opens it. Of a run that is\nbeing recorded it holds what was "
+				   "stored when it was copied.",
+		.examples = "  lapse pack last\n"
+			    "  lapse pack 20261128 --output - | ssh host 'cat > run.tar.zst'",
+		.options = cmd_pack_options,
+		.run = cmd_pack,
+	},
+	{
+		.name = "import",
+		.args = "[OPTIONS] FOLDER|ARCHIVE|HOST.db...",
+		.summary = "take runs that were recorded elsewhere",
+		.about = "Each FOLDER of a run and each ARCHIVE (.tar.zst, .tar) is one run; files "
+			 "HOST.db are of\none run together. All is checked first. A run that is "
+			 "there already gets the hosts that\nit lacks.",
+		.examples = "  lapse import 20261128-010203-k3f9.tar.zst\n"
+			    "  lapse import /mnt/cluster/lapse-runs/20261128-*\n"
+			    "  lapse import node0.db node1.db",
+		.options = cmd_import_options,
+		.run = cmd_import,
+	},
+	{
 		.name = "gc",
 		.args = "[OPTIONS]",
 		.summary = "make room: drop single points of old runs, or whole runs",
@@ -192,11 +217,11 @@ const struct command commands[] = {
 		.args = "[OPTIONS] [RUN...]",
 		.summary = "check the databases of runs, repair damaged ones",
 		.about = RUN_ABOUT
-			"\nEverything is read and held against its checksums and against what "
-			"follows from it.\nExit status: 0 all is well, 1 something is wrong. "
-			"--repair writes what can be read of a\ndamaged file into a new one and "
-			"keeps the old one as HOST.db.corrupt-SECONDS; a\nfile that is being "
-			"written is refused.",
+		"\nEverything is read and held against its checksums and against what "
+		"follows from it.\nExit status: 0 all is well, 1 something is wrong. "
+		"--repair writes what can be read of a\ndamaged file into a new one and "
+		"keeps the old one as HOST.db.corrupt-SECONDS; a\nfile that is being "
+		"written is refused.",
 		.examples = "  lapse fsck\n"
 			    "  lapse fsck --all --json | jq '.runs[].files[].findings[]'\n"
 			    "  lapse fsck --repair 20261128-010203-abcd",
