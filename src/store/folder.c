@@ -307,6 +307,7 @@ int folder_remove(const char *dir, bool any, struct err *e)
 		free(where);
 		return r;
 	}
+	place_drop(where);
 	if (slash)
 		*slash = '\0';
 	parent = open(slash ? (*where ? where : "/") : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -217,6 +217,46 @@ static int mover_one(const char *folder, const char *name, const struct store_le
 	return r;
 }
 
+/* The private folder that a pointer names, if it is on this host and that of the run. */
+static char *mover_private(const char *dir, const char *pointer, const char *name)
+{
+	char *file = xasprintf("%.*s.db", (int)strlen(name) - 5, name), *folder = NULL;
+	struct place_pointer p = {0};
+
+	if (place_pointer_read(pointer, &p) == 0) {
+		folder = xstrndup(p.path, (size_t)(strrchr(p.path, '/') - p.path));
+		if (!place_is_of(folder, dir, file)) {
+			free(folder);
+			folder = NULL;
+		}
+	}
+	place_pointer_done(&p);
+	free(file);
+	return folder;
+}
+
+void place_drop(const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct dirent *one;
+	char *pointer, *folder;
+	size_t n;
+
+	while (d && (one = readdir(d))) {
+		n = strlen(one->d_name);
+		if (n <= 5 || strcmp(one->d_name + n - 5, ".live") != 0)
+			continue;
+		pointer = xasprintf("%s/%s", dir, one->d_name);
+		folder = mover_private(dir, pointer, one->d_name);
+		if (folder && !mover_is_locked(folder))
+			place_remove(folder);
+		free(folder);
+		free(pointer);
+	}
+	if (d)
+		closedir(d);
+}
+
 int store_finish_leftovers(const char *local_dir, const struct store_leftovers *to)
 {
 	struct dirent *one;

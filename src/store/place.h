@@ -64,6 +64,10 @@ struct place_view {
 /* What a reader should know, if it is not the newest, is added to *warning. */
 void place_find(const char *dir, const char *file, struct buf *warning, struct place_view *ret);
 
+/* The run in dir is to be deleted: so are its live files in private folders of this
+ * host that nobody writes. */
+void place_drop(const char *dir);
+
 /* ---- move.c: the writer's side ------------------------------------------------------------- */
 
 struct place {

@@ -150,36 +150,54 @@ static int salvage_write(struct salvage *w)
 	return r;
 }
 
+/* The row, and what it says about points that are missing before it. */
+static int salvage_chunk_row(struct salvage *w, sqlite3_stmt *st, struct chunk *c)
+{
+	struct salvage_series *now = w->series;
+	int r = chunkrow_read(st, w->v.path, w->v.e, c);
+
+	if (r < 0) {
+		now->missed = true;
+		return r;
+	}
+	/* Before the first one that can be read retention may have dropped some. */
+	if (c->start > now->end && (now->begun || now->missed))
+		w->ret->points_lost += c->start - now->end;
+	now->end = c->start + c->n;
+	return 0;
+}
+
+/* Points of c, all or none. */
+static int salvage_chunk_points(struct salvage *w, const struct chunk *c)
+{
+	size_t points = w->points.n, rows = w->hists.n, bins = w->hists.n_bins;
+	bool is_hist = w->series->is_hist;
+	int r = -EUCLEAN;
+
+	if ((c->axis == 0) == is_hist)
+		r = chunkdata_read(&w->data, c, is_hist, w->v.e, &w->points, &w->hists);
+	if (r == 0)
+		return 0;
+	w->points.n = points; /* half of them may have been appended */
+	w->hists.n = rows;
+	w->hists.n_bins = bins;
+	w->ret->points_lost += c->n;
+	return r;
+}
+
 static int salvage_chunk(struct salvage *w, sqlite3_stmt *st)
 {
 	struct salvage_series *now = w->series;
-	size_t points = w->points.n, rows = w->hists.n, bins = w->hists.n_bins;
 	struct chunk c;
-	bool is_row;
-	int r;
+	int r = salvage_chunk_row(w, st, &c);
 
-	r = chunkrow_read(st, w->v.path, w->v.e, &c);
-	is_row = r == 0;
-	/* Before the first one that can be read retention may have dropped some. */
-	if (is_row && c.start > now->end && (now->begun || now->missed))
-		w->ret->points_lost += c.start - now->end;
-	now->missed |= !is_row;
-	if (is_row) {
-		now->end = c.start + c.n;
-		r = (c.axis == 0) == now->is_hist ? 0 : -EUCLEAN;
-	}
 	if (r == 0)
-		r = chunkdata_read(&w->data, &c, now->is_hist, w->v.e, &w->points, &w->hists);
+		r = salvage_chunk_points(w, &c);
 	err_clear(w->v.e);
 	if (r == -ENOMEM)
 		return err_set(w->e, r, "%s: no memory for a chunk", w->v.path);
 	if (r < 0) {
-		/* Half a chunk may have been appended. */
-		w->points.n = points;
-		w->hists.n = rows;
-		w->hists.n_bins = bins;
 		w->ret->chunks_lost++;
-		w->ret->points_lost += is_row ? c.n : 0;
 		return 0;
 	}
 	w->ret->points += c.n;
@@ -258,7 +276,8 @@ int salvage_chunks(struct salvage *w)
 		w->v.kinds[i] = w->s.catalog.series[i].kind;
 	if (r < 0)
 		return r;
-	if (chunkdata_open(&w->data, w->from, w->v.path, &w->v.codec, &w->v.columns, NULL) < 0) {
+	if (chunkdata_open(&w->data, w->from, w->v.path, &w->v.codec, &w->v.columns, NULL, NULL) <
+	    0) {
 		w->ret->rows_lost++; /* no table axis */
 		chunkdata_close(&w->data);
 		return 0;

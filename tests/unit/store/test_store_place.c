@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "store/folder.h"
 #include "storetest.h"
 
 /* ---- a death at each call that changes a file's name or writes it down ------------------- */
@@ -437,6 +438,27 @@ static void test_corrupt(void **state)
 	assert_int_equal(entries(p->local), 0);
 }
 
+/* Removing a run removes what is left of it in private folders. */
+static void test_removed(void **state)
+{
+	struct places *p = *state;
+	struct err e = {0};
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		push(open_live(p), 0, 10);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(entries(p->local), 1);
+	if (folder_remove(p->run, true, &e) < 0)
+		fail_msg("%s", e.text);
+	assert_int_equal(entries(p->local), 0);
+	assert_int_equal(mkdir(p->run, 0700), 0);
+}
+
 /* ---- killed at every step
  * ------------------------------------------------------------------------ */
 
@@ -544,6 +566,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stray, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_corrupt, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
 	};
 

@@ -289,7 +289,7 @@ static void test_first_page(void **state)
 static void test_cut_off(void **state)
 {
 	char *path = storetest_path(*state, "h.db");
-	size_t len, cut, left = 0;
+	size_t len, cut, left, most = 0;
 	struct store_repaired n;
 	struct found found;
 	unsigned char *data;
@@ -300,8 +300,10 @@ static void test_cut_off(void **state)
 		file_put(path, data, cut);
 		assert_true(find(path, &found) > 0);
 		left = repair(*state, &n);
+		if (left > most)
+			most = left;
 	}
-	assert_true(left > 0);
+	assert_true(most > 0);
 	free(data);
 	free(path);
 }
