@@ -198,6 +198,7 @@ void import_sweep(const char *root)
 	}
 	if (d)
 		closedir(d);
+	folder_sweep(root, NULL);
 }
 
 static int import_is_database(const struct dirent *d)

@@ -187,7 +187,8 @@ static void folder_walk_one(struct folder_walk *w, int fd, const char *name, uns
 		}
 		below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (below < 0) {
-			folder_stick(w, name, -errno);
+			if (errno != ENOENT)
+				folder_stick(w, name, -errno);
 			return;
 		}
 		folder_walk(w, below, depth + 1);
@@ -249,7 +250,7 @@ static int folder_delete(int parent, const char *where, const char *name, struct
 	folder_walk(&w, fd, 0);
 	if (w.stuck)
 		r = err_errno(e, w.why, "cannot delete \"%s\" in %s/%s", w.stuck, where, name);
-	else if (unlinkat(parent, name, AT_REMOVEDIR) < 0)
+	else if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
 		r = err_errno(e, -errno, "cannot delete %s/%s", where, name);
 	free(w.stuck);
 	return r;
