@@ -232,52 +232,12 @@ int view_stat(const struct view *v, const struct store_series *s, const struct s
 	return err;
 }
 
-struct view_tail {
-	struct store_point point;
-	bool found;
-};
-
-static int view_tail_point(void *arg, const struct store_point *p)
-{
-	struct view_tail *t = arg;
-
-	t->point = *p;
-	t->point.hist = NULL;
-	t->found = true;
-	return 0;
-}
-
 static int64_t view_now_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-int view_tail(const struct view *v, const struct store_series *s, struct store_point *ret,
-	      struct err *e)
-{
-	static const int64_t windows_s[] = {30, 600, 0};
-	int64_t end = v->run.end_ns ? v->run.end_ns : view_now_ns();
-	struct view_tail t = {0};
-	size_t i;
-	int err;
-
-	for (i = 0; i < ARRAY_LEN(windows_s) && !t.found; i++) {
-		struct store_range range = {.by_time = windows_s[i] != 0,
-					    .time_min = end - windows_s[i] * 1000000000LL,
-					    .time_max = INT64_MAX};
-
-		err = store_reader_points(v->reader, s->host, s->id, &range, view_tail_point, &t,
-					  e);
-		if (err)
-			return err;
-	}
-	if (!t.found)
-		return -ENOENT;
-	*ret = t.point;
-	return 0;
 }
 
 bool view_match(const char *pattern, const char *name)

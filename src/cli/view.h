@@ -59,11 +59,6 @@ struct view_stat {
 int view_stat(const struct view *v, const struct store_series *s, const struct store_range *range,
 	      struct view_stat *ret, struct err *e);
 
-/* The point that arrived last, without reading the whole of a long series.
- * -ENOENT if there is none. ret->hist is not kept. */
-int view_tail(const struct view *v, const struct store_series *s, struct store_point *ret,
-	      struct err *e);
-
 /* Does the name match the shell pattern ('*' also stands for '/')? NULL: yes. */
 bool view_match(const char *pattern, const char *name);
 
