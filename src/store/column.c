@@ -33,6 +33,9 @@ static bool column_start(struct column_codec *c)
 		c->work = calloc(1, sizeof(*c->work));
 	if (!c->work)
 		return false;
+	c->work->r = c->work->bank[0];
+	c->work->best = c->work->bank[1];
+	c->work->quick = c->quick;
 #if defined(__x86_64__)
 	c->work->fast =
 		!c->portable && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");

@@ -23,6 +23,7 @@ struct column_codec {
 	struct column_work *work;
 	void *cctx, *dctx;
 	bool portable; /* do without AVX2; the bytes are the same */
+	bool quick;    /* encode by a guess, in half the time and a few bytes more */
 };
 void column_codec_init(struct column_codec *c);
 void column_codec_done(struct column_codec *c);

@@ -23,7 +23,7 @@ static bool body_put_zstd(struct column_codec *c, struct buf *b, size_t n, doubl
 	uint64_t range = 0, le;
 	int64_t min = w->y[0];
 
-	if (bits < BODY_ZSTD_BITS * (double)n || !column_grid_repeats(w, n))
+	if (w->quick || bits < BODY_ZSTD_BITS * (double)n || !column_grid_repeats(w, n))
 		return false;
 	if (!c->cctx)
 		c->cctx = ZSTD_createCCtx();
@@ -89,14 +89,31 @@ static void body_put_diff(struct column_work *w, struct buf *b, size_t n)
 	column_diff_put(w, b, n, &d);
 }
 
+COLUMN_BODY size_t body_runs_body(const int64_t *y, size_t n)
+{
+	size_t i, runs = 1;
+
+	for (i = 1; i < n; i++)
+		runs += y[i] != y[i - 1];
+	return runs;
+}
+
+static size_t body_runs_plain(const int64_t *y, size_t n)
+{
+	return body_runs_body(y, n);
+}
+
+COLUMN_FAST static size_t body_runs_fast(const int64_t *y, size_t n)
+{
+	return body_runs_body(y, n);
+}
+
 /* Lengths of runs of equal numbers, then the numbers, instead of what is in b from
  * at on; false: that stays. */
 static bool body_put_runs(struct column_work *w, struct buf *b, size_t n, size_t at)
 {
-	size_t i, runs = 1, from = b->len, len;
+	size_t runs = (w->fast ? body_runs_fast : body_runs_plain)(w->y, n), i, from = b->len, len;
 
-	for (i = 1; i < n; i++)
-		runs += w->y[i] != w->y[i - 1];
 	if (runs * 2 > n || runs < 2)
 		return false;
 	for (i = runs = 0, len = 1; i < n; i++, len++) {

@@ -9,9 +9,14 @@
 
 #define DIFF_WINDOWS 4u
 #define DIFF_WINDOW 256u
-#define DIFF_WARM_UP 64u /* of a window, not counted: the mean finds its level */
-#define DIFF_SLACK 0.4   /* bits a value by which what is tried may look worse than the best */
-#define DIFF_GAIN 0.02   /* that a mean must look better by */
+#define DIFF_SHORT 16u      /* shortest window of a column that is cut into some */
+#define DIFF_WARM_UP 64u    /* of a window, not counted: the mean finds its level */
+#define DIFF_LONG 2048u     /* columns of which predictors are first tried on the windows, */
+#define DIFF_NEAR 0.06      /* and how many bits a value worse than the best they may be there; */
+#define DIFF_SURPRISE 0.5   /* the whole is worse than what was seen of it */
+#define DIFF_NEAR_SHORT 0.3 /* of shorter columns, how many they may look worse */
+#define DIFF_SLACK 0.4      /* bits a value by which what is tried may look worse than the best */
+#define DIFF_GAIN 0.02      /* that a mean must look better by */
 #define DIFF_ORDERS (COLUMN_LINE + 1)
 #define DIFF_LINE_MAX (1ll << 44)
 
@@ -106,164 +111,320 @@ static void diff_smooth(int64_t *r, size_t n, unsigned smooth, int64_t level)
 
 /* ---- choice ---------------------------------------------------------------------- */
 
-/* About log2 of 1 + |v|, in units of 2^-23. */
-static inline int64_t diff_size(int64_t v)
-{
-	float f = __builtin_fabsf((float)v) + 1;
-	int32_t bits;
+/* About log2 of 1 + |v|, in units of 2^-11: of columns of up to 2^11 numbers the sum
+ * fits. */
+#define DIFF_SIZE_SHIFT 12
+#define DIFF_SIZE_UNIT 0x1p-11
 
-	memcpy(&bits, &f, 4);
-	return bits - (127 << 23);
-}
-
-/* Slope between the means of the first and the last quarter; false: there is no
- * telling, or it is none. */
+/* Slope between the means of the first and the last quarter, of some of their
+ * numbers; false: there is no telling, or it is none. */
 static bool diff_slope(const int64_t *y, size_t n, int64_t *ret)
 {
-	int64_t first = 0, last = 0, d;
-	size_t quarter = n / 4, i;
+	size_t quarter = n / 4, by = quarter / DIFF_WINDOW + 1, i, seen = 0;
+	int64_t first = 0, last = 0, a, b;
 
 	if (n < 16)
 		return false;
-	for (i = 0; i < n; i++) {
-		d = column_sub(y[i], y[0]);
-		if (d > DIFF_LINE_MAX || d < -DIFF_LINE_MAX)
+	for (i = 0; i < quarter; i += by, seen++) {
+		a = column_sub(y[i], y[0]);
+		b = column_sub(y[n - quarter + i], y[0]);
+		if (a > DIFF_LINE_MAX || a < -DIFF_LINE_MAX || b > DIFF_LINE_MAX ||
+		    b < -DIFF_LINE_MAX)
 			return false;
-		if (i < quarter)
-			first += d;
-		else if (i >= n - quarter)
-			last += d;
+		first += a;
+		last += b;
 	}
-	d = (last - first) / (int64_t)quarter;
-	*ret = d * 65536 / (int64_t)(n - quarter);
+	*ret = (last - first) / (int64_t)seen * 65536 / (int64_t)(n - quarter);
 	return *ret != 0;
 }
 
-/* Windows of a column behind a first stage, one after the other in r. */
+/* Windows of a column behind a first stage, one after the other: 4, of short columns
+ * one. */
 struct diff_sample {
-	const int64_t *r;
-	size_t windows, len; /* of one */
-	size_t skip;         /* that are not counted at the start of each */
+	int64_t *r;
+	float *x; /* r less its median */
+	size_t windows, len;
+	size_t skip; /* that are not counted at the start of each: a mean finds its level */
 };
+
+COLUMN_BODY void diff_floats_body(const int64_t *r, size_t n, int64_t mid, float *x)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		x[i] = (float)column_from_int(column_sub(r[i], mid));
+}
+
+static void diff_floats_plain(const int64_t *r, size_t n, int64_t mid, float *x)
+{
+	diff_floats_body(r, n, mid, x);
+}
+
+COLUMN_FAST static void diff_floats_fast(const int64_t *r, size_t n, int64_t mid, float *x)
+{
+	diff_floats_body(r, n, mid, x);
+}
 
 static struct diff_sample diff_sample(struct column_work *w, size_t n, const struct column_diff *d)
 {
-	size_t order = d->order % COLUMN_LINE, k, at = order;
-	struct diff_sample s = {w->spare, 1, n - order, 0};
+	size_t order = d->order % COLUMN_LINE, k, all;
+	struct diff_sample s = {w->spare, (float *)(w->spare + COLUMN_MAX / 2), 1, n - order, 0};
 
-	if (n > 4 * DIFF_WINDOW)
-		s = (struct diff_sample){w->spare, DIFF_WINDOWS, DIFF_WINDOW, 0};
-	s.skip = s.len > 4 * DIFF_WARM_UP || s.windows > 1 ? DIFF_WARM_UP : s.len / 4;
-	for (k = 0; k < s.windows; k++) {
-		if (s.windows > 1)
-			at = 4 + k * ((n - s.len - 8) / (s.windows - 1));
-		diff_stage(w, at, s.len, d, w->spare + k * s.len);
+	if (n >= DIFF_WINDOWS * DIFF_SHORT) {
+		s.windows = DIFF_WINDOWS;
+		s.len = (n - COLUMN_ORDER_MAX) / DIFF_WINDOWS;
+		s.len = s.len < DIFF_WINDOW ? s.len : DIFF_WINDOW;
+		order = COLUMN_ORDER_MAX;
 	}
+	s.skip = s.len > 4 * DIFF_WARM_UP ? DIFF_WARM_UP : s.len / 4;
+	all = s.windows * s.len;
+	for (k = 0; k < s.windows; k++)
+		diff_stage(w, order + (s.windows > 1 ? k * ((n - s.len - order) / 3) : 0), s.len, d,
+			   s.r + k * s.len);
+	(w->fast ? diff_floats_fast : diff_floats_plain)(s.r, all, column_median(w, s.r, all), s.x);
 	return s;
 }
 
-/* Bits a value, about, without a mean. */
-static double diff_plain_size(const struct diff_sample *s)
+COLUMN_BODY int32_t diff_size_body(const float *x, size_t n)
 {
-	size_t n = s->windows * s->len, i;
-	int64_t mid = column_median(s->r, n), sum = 0;
+	int32_t sum = 0, bits;
+	size_t i;
 
-	for (i = 0; i < n; i++)
-		sum += diff_size(column_sub(s->r[i], mid));
-	return (double)sum * 0x1p-23 / (double)n;
+	for (i = 0; i < n; i++) {
+		float f = __builtin_fabsf(x[i]) + 1;
+
+		memcpy(&bits, &f, 4);
+		sum += (bits - (127 << 23)) >> DIFF_SIZE_SHIFT;
+	}
+	return sum;
+}
+
+static int32_t diff_size_plain(const float *x, size_t n)
+{
+	return diff_size_body(x, n);
+}
+
+COLUMN_FAST static int32_t diff_size_fast(const float *x, size_t n)
+{
+	return diff_size_body(x, n);
+}
+
+/* Bits a value, about, without a mean. */
+static double diff_size(const struct column_work *w, const struct diff_sample *s)
+{
+	size_t n = s->windows * s->len;
+
+	return (w->fast ? diff_size_fast : diff_size_plain)(s->x, n) * DIFF_SIZE_UNIT / (double)n;
+}
+
+/* All means at once, one in each lane; the last two are idle. */
+typedef float diff_lanes __attribute__((vector_size(32)));
+typedef int32_t diff_lanes_int __attribute__((vector_size(32)));
+
+COLUMN_BODY void diff_means_body(const float *x, size_t windows, size_t len, size_t skip,
+				 int32_t *ret)
+{
+	const diff_lanes weight = {0x1p-1f, 0x1p-2f, 0x1p-3f, 0x1p-4f, 0x1p-5f, 0x1p-6f, 0, 0};
+	diff_lanes mean[DIFF_WINDOWS], e, zero = {0};
+	diff_lanes_int sum = {0}, size;
+	size_t i, k;
+
+	for (k = 0; k < windows; k++)
+		mean[k] = zero + x[k * len];
+	for (i = 0; i < skip; i++) {
+#pragma GCC unroll 4
+		for (k = 0; k < windows; k++)
+			mean[k] += (x[k * len + i] - mean[k]) * weight;
+	}
+	for (; i < len; i++) {
+#pragma GCC unroll 4
+		for (k = 0; k < windows; k++) {
+			e = x[k * len + i] - mean[k];
+			mean[k] += e * weight;
+			e = (diff_lanes)((diff_lanes_int)e & 0x7fffffff) + 1;
+			size = (diff_lanes_int)e - (127 << 23);
+			sum += size >> DIFF_SIZE_SHIFT;
+		}
+	}
+	memcpy(ret, &sum, sizeof(sum));
+}
+
+static void diff_means_plain(const struct diff_sample *s, int32_t *ret)
+{
+	if (s->windows > 1)
+		diff_means_body(s->x, DIFF_WINDOWS, s->len, s->skip, ret);
+	else
+		diff_means_body(s->x, 1, s->len, s->skip, ret);
+}
+
+COLUMN_FAST static void diff_means_fast(const struct diff_sample *s, int32_t *ret)
+{
+	if (s->windows > 1)
+		diff_means_body(s->x, DIFF_WINDOWS, s->len, s->skip, ret);
+	else
+		diff_means_body(s->x, 1, s->len, s->skip, ret);
 }
 
 /* The mean that looks best, and bits a value with it. */
-static unsigned diff_best_smooth(const struct diff_sample *s, double *ret)
+static unsigned diff_best_smooth(const struct column_work *w, const struct diff_sample *s,
+				 double *ret)
 {
-	int64_t sum[COLUMN_SMOOTH_MAX + 1] = {0}, e;
-	uint64_t mean[COLUMN_SMOOTH_MAX + 1];
-	const int64_t *r = s->r;
-	unsigned j, best = 1;
-	size_t k, i;
+	int32_t sum[sizeof(diff_lanes) / sizeof(float)];
+	unsigned j, best = 0;
 
-	for (k = 0; k < s->windows; k++, r += s->len) {
-		for (j = 1; j <= COLUMN_SMOOTH_MAX; j++)
-			mean[j] = (uint64_t)r[0] << j;
-		for (i = 0; i < s->len; i++) {
-			for (j = 1; j <= COLUMN_SMOOTH_MAX; j++) {
-				e = column_sub(r[i], (int64_t)mean[j] >> j);
-				mean[j] += (uint64_t)e;
-				sum[j] += i < s->skip ? 0 : diff_size(e);
-			}
-		}
-	}
-	for (j = 2; j <= COLUMN_SMOOTH_MAX; j++)
+	(w->fast ? diff_means_fast : diff_means_plain)(s, sum);
+	for (j = 1; j < COLUMN_SMOOTH_MAX; j++)
 		best = sum[j] < sum[best] ? j : best;
-	*ret = (double)sum[best] * 0x1p-23 / (double)(s->windows * (s->len - s->skip));
-	return best;
+	*ret = sum[best] * DIFF_SIZE_UNIT / (double)(s->windows * (s->len - s->skip));
+	return best + 1;
+}
+
+/* Predictors that may be the best one. */
+struct diff_list {
+	struct column_diff d[2 * DIFF_ORDERS];
+	double size[2 * DIFF_ORDERS]; /* bits a value, about */
+	size_t n;
+};
+
+static void diff_push(struct diff_list *l, const struct column_diff *d, double size)
+{
+	l->d[l->n] = *d;
+	l->size[l->n++] = size;
+}
+
+/* Bits that a predictor takes for the sample, about. */
+static double diff_sample_bits(struct column_work *w, size_t n, const struct column_diff *d)
+{
+	struct diff_sample s = diff_sample(w, n, d);
+	struct column_pack pack;
+	int64_t *r, level;
+	size_t k;
+
+	for (k = 0; d->smooth && k < s.windows; k++) {
+		r = s.r + k * s.len;
+		level = column_median(w, r, 16);
+		diff_smooth(r, s.len, d->smooth, level);
+	}
+	column_pack_plan(w, s.r, s.windows * s.len, &pack);
+	return pack.bits / (double)(s.windows * s.len);
+}
+
+/* Add an order if it looks no worse than limit, with and without a mean. */
+static void diff_add(struct column_work *w, size_t n, struct column_diff d, double plain,
+		     double limit, struct diff_list *l)
+{
+	struct diff_sample s = diff_sample(w, n, &d);
+	double size = 1e9;
+
+	if (s.skip)
+		d.smooth = diff_best_smooth(w, &s, &size);
+	if (size < limit && size < plain - DIFF_GAIN)
+		diff_push(l, &d, size);
+	d.smooth = 0;
+	if (plain < limit)
+		diff_push(l, &d, plain);
+}
+
+/* Bits a value of the one that looks best. */
+static double diff_least(const struct diff_list *l)
+{
+	double least = 1e18;
+	size_t i;
+
+	for (i = 0; i < l->n; i++)
+		least = l->size[i] < least ? l->size[i] : least;
+	return least;
 }
 
 /* Try a predictor on the whole column; keep it if it is better than *ret. */
 static void diff_try(struct column_work *w, size_t n, struct column_diff d, struct column_diff *ret)
 {
 	size_t rest = diff_count(n, d.order);
+	int64_t *r = w->r;
 
-	diff_stage(w, n - rest, rest, &d, w->r);
+	diff_stage(w, n - rest, rest, &d, r);
 	if (d.smooth) {
-		d.level = column_median(w->r, rest < 16 ? rest : 16);
-		diff_smooth(w->r, rest, d.smooth, d.level);
+		d.level = column_median(w, r, rest < 16 ? rest : 16);
+		diff_smooth(r, rest, d.smooth, d.level);
 	}
-	column_pack_plan(w, w->r, rest, &d.pack);
+	column_pack_plan(w, r, rest, &d.pack);
 	d.pack.bits += 16 * (d.order % COLUMN_LINE) + (d.smooth ? 16 : 0);
 	if (d.pack.bits >= ret->pack.bits)
 		return;
 	*ret = d;
-	memcpy(w->best, w->r, rest * sizeof(w->r[0]));
+	w->r = w->best;
+	w->best = r;
 }
 
-/* Try an order that looks no worse than limit, with and without a mean. */
-static void diff_try_order(struct column_work *w, size_t n, struct column_diff d, double plain,
-			   double limit, struct column_diff *ret)
+/* Try those that look good; all, if what was seen of a long column was not like the
+ * rest of it: a jump between windows spoils a mean for long. */
+static void diff_try_all(struct column_work *w, size_t n, const struct diff_list *l,
+			 struct column_diff *ret)
 {
-	struct diff_sample s = diff_sample(w, n, &d);
-	double size = 1e9;
+	double least = diff_least(l), near = n >= DIFF_LONG ? DIFF_NEAR : DIFF_NEAR_SHORT;
+	size_t i;
 
-	if (s.skip)
-		d.smooth = diff_best_smooth(&s, &size);
-	if (size < limit && size < plain - DIFF_GAIN)
-		diff_try(w, n, d, ret);
-	d.smooth = 0;
-	if (plain < limit)
-		diff_try(w, n, d, ret);
+	near = w->quick ? 0 : near;
+	ret->pack.bits = 1e18;
+	for (i = 0; i < l->n; i++)
+		if (l->size[i] <= least + near)
+			diff_try(w, n, l->d[i], ret);
+	for (i = 0; n >= DIFF_LONG && l->n > 1 && i < l->n; i++)
+		if (l->size[i] > least + near &&
+		    ret->pack.bits > (least + DIFF_SURPRISE) * (double)n)
+			diff_try(w, n, l->d[i], ret);
+}
+
+/* Bits a value, about, of each order without a mean; returns the best. */
+static unsigned diff_orders(struct column_work *w, size_t n, int64_t *slope, double *plain)
+{
+	struct column_diff d = {0};
+	unsigned best = 0;
+	struct diff_sample s;
+
+	for (; d.order < DIFF_ORDERS; d.order++) {
+		plain[d.order] = 1e9;
+		if (d.order == COLUMN_LINE ? !diff_slope(w->y, n, &d.slope) : d.order >= n)
+			continue;
+		/* Once they become larger they do not get smaller again. */
+		if (d.order > 2 && d.order < COLUMN_LINE &&
+		    plain[d.order - 1] > plain[d.order - 2] + DIFF_SLACK)
+			continue;
+		s = diff_sample(w, n, &d);
+		plain[d.order] = diff_size(w, &s);
+		best = plain[d.order] < plain[best] ? d.order : best;
+	}
+	*slope = d.slope;
+	return best;
 }
 
 void column_diff_plan(struct column_work *w, size_t n, struct column_diff *ret)
 {
 	double plain[DIFF_ORDERS];
+	struct diff_list l = {.n = 0};
 	struct column_diff d = {0};
-	unsigned best = 0, second, below;
-	struct diff_sample s;
+	unsigned best = diff_orders(w, n, &d.slope, plain), second = best == 0, below;
+	size_t i;
 
-	ret->pack.bits = 1e18;
-	for (; d.order < DIFF_ORDERS; d.order++) {
-		plain[d.order] = 1e9;
-		if (d.order == COLUMN_LINE ? !diff_slope(w->y, n, &d.slope) : d.order >= n)
-			continue;
-		s = diff_sample(w, n, &d);
-		plain[d.order] = diff_plain_size(&s);
-		best = plain[d.order] < plain[best] ? d.order : best;
-	}
-	for (second = best == 0, d.order = 0; d.order < DIFF_ORDERS; d.order++)
+	for (d.order = 0; d.order < DIFF_ORDERS; d.order++)
 		if (d.order != best && plain[d.order] < plain[second])
 			second = d.order;
 	d.order = best;
-	diff_try_order(w, n, d, plain[best], 1e8, ret);
+	diff_add(w, n, d, plain[best], 1e8, &l);
 	d.order = second;
-	diff_try_order(w, n, d, plain[second], plain[best] + DIFF_SLACK, ret);
+	if (plain[second] < 1e9 && !w->quick)
+		diff_add(w, n, d, plain[second], plain[best] + DIFF_SLACK, &l);
 	/* Noise around a slow trend looks best as differences, but a mean is better. */
 	below = best % COLUMN_LINE ? best - 1 : 0;
 	d.order = below;
 	if (below != best && below != second)
-		diff_try_order(w, n, d, plain[below], plain[best] + DIFF_SLACK, ret);
+		diff_add(w, n, d, plain[below], plain[best] + DIFF_SLACK, &l);
 	d.order = COLUMN_LINE;
-	if (below != best && second != COLUMN_LINE && plain[COLUMN_LINE] < 1e9)
-		diff_try_order(w, n, d, plain[COLUMN_LINE], plain[best] + DIFF_SLACK, ret);
+	if (below != best && second != COLUMN_LINE && plain[COLUMN_LINE] < 1e9 && !w->quick)
+		diff_add(w, n, d, plain[COLUMN_LINE], plain[best] + DIFF_SLACK, &l);
+	for (i = 0; n >= DIFF_LONG && l.n > 1 && i < l.n; i++)
+		l.size[i] = diff_sample_bits(w, n, &l.d[i]);
+	diff_try_all(w, n, &l, ret);
 }
 
 /* ---- bytes ----------------------------------------------------------------------- */

@@ -20,16 +20,6 @@ static const double map_power[COLUMN_EXPONENT_MAX + 1] = {1e0,  1e1,  1e2,  1e3,
 
 /* ---- one number ------------------------------------------------------------------ */
 
-/* (double)y, rounded to nearest even, without an instruction that AVX2 lacks: the
- * two halves as doubles of 2^52 and 2^84 with them as low bits. */
-COLUMN_BODY double map_from_int(int64_t y)
-{
-	double low = column_double(0x4330000000000000u | ((uint64_t)y & 0xffffffffu));
-	double high = column_double(0x4530000080000000u ^ (uint64_t)y >> 32);
-
-	return high - column_double(0x4530000080100000u) + low;
-}
-
 COLUMN_BODY int64_t map_round(double scaled)
 {
 	return (int64_t)(column_bits(scaled + MAP_ROUND) - column_bits(MAP_ROUND));
@@ -76,7 +66,7 @@ COLUMN_BODY size_t map_decimal_body(const double *v, size_t n, double power, int
 
 	for (i = 0; i < n; i++) {
 		y[i] = map_round(v[i] * power);
-		odd += column_bits(map_from_int(y[i]) / power) != column_bits(v[i]);
+		odd += column_bits(column_from_int(y[i]) / power) != column_bits(v[i]);
 	}
 	return odd;
 }
@@ -129,7 +119,7 @@ COLUMN_BODY void map_back_body(const int64_t *y, size_t n, double power, double 
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		out[i] = map_from_int(y[i]) / power;
+		out[i] = column_from_int(y[i]) / power;
 }
 
 static void map_back_plain(const int64_t *y, size_t n, double power, double *out)
@@ -172,7 +162,7 @@ static unsigned map_exponent(double v)
 		scaled = v * map_power[e];
 		if (!(__builtin_fabs(scaled) < MAP_DECIMAL_MAX))
 			break;
-		if (map_from_int(map_round(scaled)) / map_power[e] == v)
+		if (column_from_int(map_round(scaled)) / map_power[e] == v)
 			return e;
 	}
 	return COLUMN_EXPONENT_MAX + 1;

@@ -7,51 +7,92 @@
  */
 #include "store/column_priv.h"
 
-#define PACK_SYMBOLS 0x40u /* of the first byte; bits 0-5: low */
-#define PACK_MEDIAN 32u    /* numbers that a median is of */
+#define PACK_SYMBOLS 0x40u    /* of the first byte; bits 0-5: low */
+#define PACK_MEDIAN 16u       /* numbers that a median is of */
+#define PACK_BLOCKS 32u       /* of a long column, which are looked at */
+#define PACK_BLOCK 64u        /* residuals of one that are counted */
+#define PACK_BLOCK_WIDTHS 16u /* and whose widths are */
 #define PACK_LOW_MAX 56u
 #define PACK_ZERO 64u        /* symbols below 128: quotient + 64 */
 #define PACK_LARGE 128u      /* 128 + 2 * (octave - 6) + sign */
 #define PACK_HEAVY 5u        /* widths between the usual and the middle that make a tail */
+#define PACK_BIAS 0.72       /* bits by which counting a part makes a symbol look cheaper */
 #define PACK_SYMBOL_BITS 5.0 /* that a symbol takes in the table, about */
 
-int64_t column_median(const int64_t *v, size_t n)
+/* By how many numbers are smaller: branches that nobody can foresee cost more than
+ * comparing all with all. */
+COLUMN_BODY int64_t pack_median_body(const int64_t *few, size_t m)
 {
-	size_t step = n > PACK_MEDIAN ? n / PACK_MEDIAN : 1, i, k, m = 0;
-	int64_t few[PACK_MEDIAN] = {0}, x;
+	int64_t below, best = -1, ret = few[0];
+	size_t i, k;
 
-	for (i = step / 2; i < n && m < PACK_MEDIAN; i += step) {
-		x = v[i];
-		for (k = m++; k > 0 && few[k - 1] > x; k--)
-			few[k] = few[k - 1];
-		few[k] = x;
+	for (i = 0; i < m; i++) {
+		for (k = 0, below = 0; k < PACK_MEDIAN; k++)
+			below += few[k] < few[i];
+		if (below > best && below <= (int64_t)m / 2) {
+			best = below;
+			ret = few[i];
+		}
 	}
-	return few[m / 2];
+	return ret;
+}
+
+static int64_t pack_median_plain(const int64_t *few, size_t m)
+{
+	return pack_median_body(few, m);
+}
+
+COLUMN_FAST static int64_t pack_median_fast(const int64_t *few, size_t m)
+{
+	return pack_median_body(few, m);
+}
+
+int64_t column_median(const struct column_work *w, const int64_t *v, size_t n)
+{
+	size_t step = n > PACK_MEDIAN ? n / PACK_MEDIAN : 1, i, m = 0;
+	int64_t few[PACK_MEDIAN];
+
+	for (i = step / 2; i < n && m < PACK_MEDIAN; i += step)
+		few[m++] = v[i];
+	for (i = m; i < PACK_MEDIAN; i++)
+		few[i] = INT64_MAX;
+	return (w->fast ? pack_median_fast : pack_median_plain)(few, m);
 }
 
 /* ---- choice ---------------------------------------------------------------------- */
 
-/* log2 of a number of 1 to 2^24, to 0.01. */
-static inline double pack_log2(uint32_t v)
-{
-	float f = (float)v, m;
-	uint32_t bits;
+/* What is looked at of a column: len of each `by` numbers. */
+struct pack_part {
+	const int64_t *r;
+	size_t n, len, by;
+};
 
-	memcpy(&bits, &f, 4);
-	m = (float)(bits & 0x7fffff) * 0x1p-23f;
-	return (double)((float)(bits >> 23) - 127 + m * (1.3465f - 0.3465f * m));
+static struct pack_part pack_part(const int64_t *r, size_t n, size_t len)
+{
+	size_t by = n / PACK_BLOCKS;
+
+	return n < 2 * PACK_BLOCKS * len ? (struct pack_part){r, n, n, n}
+					 : (struct pack_part){r, n, len, by};
 }
 
-/* The smallest widths that all but one in 64, and three in four, have; of a quarter
- * of many. */
-static void pack_usual_widths(const int64_t *r, size_t n, int64_t centre, unsigned width[2])
+static inline size_t pack_part_end(const struct pack_part *p, size_t at)
 {
-	size_t step = n < 2048 ? 1 : 4, seen = 0, i;
+	return p->n - at < p->len ? p->n : at + p->len;
+}
+
+/* The smallest widths that all but one in 64, and three in four, have. */
+static void pack_usual_widths(const struct pack_part *p, int64_t centre, unsigned width[2])
+{
 	uint32_t count[65] = {0}, over = 0;
+	size_t seen = 0, at, end, i;
 	unsigned k = 64;
 
-	for (i = 0; i < n; i += step, seen++)
-		count[column_width(column_sub(r[i], centre))]++;
+	for (at = 0; at < p->n; at += p->by) {
+		end = pack_part_end(p, at);
+		for (i = at; i < end; i++)
+			count[column_width(column_sub(p->r[i], centre))]++;
+		seen += end - at;
+	}
 	for (; k > 0 && over + count[k] <= seen / 64; k--)
 		over += count[k];
 	width[0] = k;
@@ -86,104 +127,177 @@ COLUMN_FAST static struct pack_range pack_range_fast(const int64_t *r, size_t n)
 	return pack_range_body(r, n);
 }
 
-/* Count quotients: small ones each, others by octave and sign. */
-static void pack_count(struct column_work *w, const int64_t *r, size_t n, int64_t centre,
-		       unsigned low)
+/* Where a quotient is counted: small ones each, others by octave and sign. */
+static inline size_t pack_fine_at(int64_t q)
 {
-	uint32_t *fine = w->fine;
-	int64_t q, u;
-	size_t i;
+	int64_t u = q ^ (q >> 63);
 
-	memset(fine, 0, sizeof(w->fine));
-	for (i = 0; i < n; i++) {
-		q = column_sub(r[i], centre) >> low;
-		u = q ^ (q >> 63);
-		if (u < COLUMN_FINE / 2)
-			fine[q + (int64_t)COLUMN_FINE / 2]++;
-		else
-			fine[COLUMN_FINE + 2 * (63 - (unsigned)__builtin_clzll((uint64_t)u)) +
-			     (q < 0)]++;
-	}
+	if (u < COLUMN_FINE / 2)
+		return (size_t)(q + (int64_t)COLUMN_FINE / 2);
+	return COLUMN_FINE + 2 * (63 - (unsigned)__builtin_clzll((uint64_t)u)) + (q < 0);
 }
+
+/* Count quotients; returns how many. In two tables by turns: a number that comes
+ * again at once would wait for its count. */
+static size_t pack_count(struct column_work *w, const struct pack_part *p, int64_t centre,
+			 unsigned low)
+{
+	uint32_t *fine = w->fine[0], *other = w->fine[1];
+	size_t i, at, end, seen = 0;
+
+	memset(w->fine, 0, sizeof(w->fine));
+	for (at = 0; at < p->n; at += p->by) {
+		end = pack_part_end(p, at);
+		seen += end - at;
+		for (i = at; i + 1 < end; i += 2) {
+			fine[pack_fine_at(column_sub(p->r[i], centre) >> low)]++;
+			other[pack_fine_at(column_sub(p->r[i + 1], centre) >> low)]++;
+		}
+		if (i < end)
+			fine[pack_fine_at(column_sub(p->r[i], centre) >> low)]++;
+	}
+	for (i = 0; i < COLUMN_FINE_N; i++)
+		fine[i] += other[i];
+	return seen;
+}
+
+/* Sums over counts, eight at a time: bits, how many are not 0. */
+typedef float pack_lanes __attribute__((vector_size(32)));
+typedef int32_t pack_lanes_int __attribute__((vector_size(32)));
+#define PACK_LANES 8u
 
 struct pack_sum {
-	double bits; /* of raw bits of large ones, and minus those that symbols save */
-	unsigned kinds;
+	pack_lanes bits;
+	pack_lanes_int kinds;
 };
 
-static inline void pack_sum(struct pack_sum *s, uint32_t count, unsigned raw)
+/* Add count * (raw - log2(count)), log2 to 0.01; counts are at most 2^24. */
+COLUMN_BODY void pack_sum(struct pack_sum *s, const uint32_t *count, const float *raw)
 {
-	if (!count)
-		return;
-	s->bits += count * (raw - pack_log2(count));
-	s->kinds++;
+	pack_lanes_int n, bits;
+	pack_lanes f, m, r = {0};
+
+	memcpy(&n, count, sizeof(n));
+	if (raw)
+		memcpy(&r, raw, sizeof(r));
+	f = __builtin_convertvector(n, pack_lanes);
+	bits = (pack_lanes_int)f;
+	m = __builtin_convertvector(bits & 0x7fffff, pack_lanes) * 0x1p-23f;
+	m = __builtin_convertvector((bits >> 23) - 127, pack_lanes) + m * (1.3465f - 0.3465f * m);
+	s->bits += f * (r - m);
+	s->kinds -= n != 0;
 }
 
-static uint32_t pack_total(const uint32_t *p, size_t n)
-{
-	uint32_t sum = 0;
-
-	while (n--)
-		sum += *p++;
-	return sum;
-}
-
-/* Counts of quotients, and between which there are any; large: beyond them too. */
-struct pack_fine {
-	const uint32_t *mid;
-	int lo, hi;
-	bool large;
+/* What symbols take, less what the number of residuals says, if so many more bits
+ * are low than the finest. */
+struct pack_cost {
+	double bits[COLUMN_FINE_LOG + 1];
+	int kinds[COLUMN_FINE_LOG + 1];
 };
 
-/* Where a residual's quotient is among the counts; beyond them: the nearest. */
-static int pack_clamp(int64_t v, int64_t centre, unsigned low)
+#define PACK_BEYOND 16u /* before them there are no octaves beyond single counts */
+
+/* mid: in the middle of counts of quotients; octave: of those above 64, by pairs. */
+COLUMN_BODY void pack_cost_at(const uint32_t *mid, const uint32_t *large, const uint32_t *octave,
+			      unsigned more, struct pack_cost *ret)
 {
-	int64_t q = column_sub(v, centre) >> low, half = COLUMN_FINE / 2;
+	struct pack_sum s = {{0}, {0}};
+	float raw[PACK_LANES];
+	double bits = 0;
+	int kinds = 0;
+	unsigned i, k;
 
-	return (int)(q < -half ? -half : q >= half ? half - 1 : q);
-}
-
-/* Bits that symbols and raw bits of large residuals take if `more` bits more are low. */
-static double pack_cost(const struct pack_fine *f, size_t n, unsigned more)
-{
-	int from, i, hi = f->hi >> more, lo = f->lo >> more;
-	struct pack_sum s = {0};
-	unsigned octave, k;
-
-	for (i = lo < -64 ? -64 : lo; i <= (hi > 63 ? 63 : hi); i++)
-		pack_sum(&s, pack_total(f->mid + i * (1 << more), 1u << more), 0);
-	for (octave = 6; octave < 6 + COLUMN_FINE_LOG - more; octave++) {
-		from = 1 << (octave + more);
-		if (f->hi >= from)
-			pack_sum(&s, pack_total(f->mid + from, (size_t)from), octave);
-		if (f->lo < -from)
-			pack_sum(&s, pack_total(f->mid - 2 * from, (size_t)from), octave);
+	for (i = 0; i < 2 * PACK_ZERO; i += PACK_LANES)
+		pack_sum(&s, mid - PACK_ZERO + i, NULL);
+	for (k = 0; k < PACK_LANES; k++)
+		raw[k] = (float)(6 + k / 2) - (float)more;
+	pack_sum(&s, octave, raw);
+	for (i = PACK_BEYOND; large && i < 128; i += PACK_LANES) {
+		for (k = 0; k < PACK_LANES; k++)
+			raw[k] = (float)((i + k) / 2) - (float)more;
+		pack_sum(&s, large + i, raw);
 	}
-	for (k = 2 * (6 + COLUMN_FINE_LOG); f->large && k < 128; k++)
-		pack_sum(&s, f->mid[COLUMN_FINE / 2 + k], k / 2 - more);
-	return s.bits + (double)n * pack_log2((uint32_t)n) + s.kinds * PACK_SYMBOL_BITS +
-	       (n < 1024 ? 64 : 190);
+	for (k = 0; k < PACK_LANES; k++) {
+		bits += (double)s.bits[k];
+		kinds += s.kinds[k];
+	}
+	ret->bits[more] = bits;
+	ret->kinds[more] = kinds;
+}
+
+COLUMN_BODY void pack_costs_body(struct column_work *w, bool beyond, struct pack_cost *ret)
+{
+	const uint32_t *large = beyond ? w->fine[0] + COLUMN_FINE : NULL, *from = w->fine[0];
+	uint32_t octave[2 * COLUMN_FINE_LOG] = {0}, *to = w->fine[1];
+	const uint32_t *mid = from + COLUMN_FINE / 2;
+	size_t half = COLUMN_FINE / 2, i, k;
+	unsigned more;
+
+	for (k = 0; k < COLUMN_FINE_LOG; k++) {
+		for (i = (size_t)PACK_ZERO << k; i < (size_t)PACK_ZERO << (k + 1); i++) {
+			octave[2 * k] += mid[i];
+			octave[2 * k + 1] += *(mid - 1 - i);
+		}
+	}
+	for (more = 0;; more++) {
+		pack_cost_at(from + half, large, octave, more, ret);
+		if (more == COLUMN_FINE_LOG)
+			return;
+		for (i = 0; i < half; i++)
+			to[i] = from[2 * i] + from[2 * i + 1];
+		octave[2 * more] = octave[2 * more + 1] = 0; /* now among the small ones */
+		from = to;
+		to += half;
+		half /= 2;
+	}
+}
+
+static void pack_costs_plain(struct column_work *w, bool beyond, struct pack_cost *ret)
+{
+	pack_costs_body(w, beyond, ret);
+}
+
+COLUMN_FAST static void pack_costs_fast(struct column_work *w, bool beyond, struct pack_cost *ret)
+{
+	pack_costs_body(w, beyond, ret);
+}
+
+static double pack_log2(uint32_t count)
+{
+	const uint32_t one[PACK_LANES] = {count};
+	struct pack_sum s = {{0}, {0}};
+
+	pack_sum(&s, one, NULL);
+	return -(double)s.bits[0] / count;
+}
+
+/* Is there a residual whose quotient is not counted by itself? Differences may wrap. */
+static bool pack_is_beyond(struct pack_range range, int64_t centre, unsigned low)
+{
+	int64_t half = COLUMN_FINE / 2;
+
+	return column_sub(range.max, range.min) < 0 ||
+	       column_sub(range.max, centre) >> low >= half ||
+	       column_sub(range.min, centre) >> low < -half;
 }
 
 /* Try to split at the finest point and above. */
-static void pack_plan_from(struct column_work *w, const int64_t *r, size_t n,
+static void pack_plan_from(struct column_work *w, const struct pack_part *p,
 			   struct pack_range range, int64_t centre, unsigned finest,
 			   struct column_pack *ret)
 {
-	bool all = column_sub(range.max, range.min) < 0; /* differences may wrap */
-	struct pack_fine f = {w->fine + COLUMN_FINE / 2, -(int)COLUMN_FINE / 2, COLUMN_FINE / 2 - 1,
-			      true};
+	size_t n = p->n, seen = pack_count(w, p, centre, finest);
+	double times = (double)n / (double)seen, kind, bits;
+	struct pack_cost cost;
 	unsigned more;
-	double bits;
 
-	pack_count(w, r, n, centre, finest);
-	if (!all) {
-		f.lo = pack_clamp(range.min, centre, finest);
-		f.hi = pack_clamp(range.max, centre, finest);
-		f.large = f.lo == -(int)COLUMN_FINE / 2 || f.hi == COLUMN_FINE / 2 - 1;
-	}
+	(w->fast ? pack_costs_fast : pack_costs_plain)(w, pack_is_beyond(range, centre, finest),
+						       &cost);
+	kind = PACK_SYMBOL_BITS + (seen < n ? PACK_BIAS * times : 0);
 	for (more = 0; more <= COLUMN_FINE_LOG; more++) {
-		bits = pack_cost(&f, n, more) + (double)(finest + more) * (double)n;
+		bits = (cost.bits[more] + (double)seen * pack_log2((uint32_t)seen)) * times +
+		       cost.kinds[more] * kind + (n < 1024 ? 64 : 190) +
+		       (double)(finest + more) * (double)n;
 		if (bits < ret->bits)
 			*ret = (struct column_pack){centre, finest + more, true, bits};
 	}
@@ -194,7 +308,9 @@ void column_pack_plan(struct column_work *w, const int64_t *r, size_t n, struct 
 	struct pack_range range = (w->fast ? pack_range_fast : pack_range_plain)(r, n);
 	uint64_t span = (uint64_t)range.max - (uint64_t)range.min;
 	unsigned width = span ? 64 - (unsigned)__builtin_clzll(span) : 0;
-	int64_t centre = column_median(r, n);
+	struct pack_part part = pack_part(r, n, PACK_BLOCK);
+	struct pack_part few = pack_part(r, n, PACK_BLOCK_WIDTHS);
+	int64_t centre = column_median(w, r, n);
 	unsigned usual[2], finest, i;
 
 	*ret = (struct column_pack){range.min, width, false, (double)width * (double)n};
@@ -202,13 +318,13 @@ void column_pack_plan(struct column_work *w, const int64_t *r, size_t n, struct 
 		ret->bits = 1e9;
 	if (width == 0)
 		return;
-	pack_usual_widths(r, n, centre, usual);
+	pack_usual_widths(&few, centre, usual);
 	for (i = 0; i < 2; i++) {
 		finest = usual[i] > 7 ? usual[i] - 7 : 0;
 		if (finest > PACK_LOW_MAX - COLUMN_FINE_LOG)
 			finest = PACK_LOW_MAX - COLUMN_FINE_LOG;
 		if ((double)finest * (double)n < ret->bits)
-			pack_plan_from(w, r, n, range, centre, finest, ret);
+			pack_plan_from(w, &part, range, centre, finest, ret);
 		if (usual[1] + PACK_HEAVY > usual[0])
 			break;
 	}
@@ -266,13 +382,22 @@ static void pack_finish(struct pack_bits *b)
 static void pack_symbols(struct column_work *w, const int64_t *r, size_t n, int64_t centre,
 			 unsigned low)
 {
+	uint32_t other[COLUMN_SYMBOLS] = {0}; /* counts of every second: the same again is common */
 	size_t i;
 
 	memset(w->hist, 0, sizeof(w->hist));
-	for (i = 0; i < n; i++) {
+	for (i = 0; i + 1 < n; i += 2) {
+		w->sym[i] = (uint8_t)pack_symbol(column_sub(r[i], centre) >> low);
+		w->sym[i + 1] = (uint8_t)pack_symbol(column_sub(r[i + 1], centre) >> low);
+		w->hist[w->sym[i]]++;
+		other[w->sym[i + 1]]++;
+	}
+	if (i < n) {
 		w->sym[i] = (uint8_t)pack_symbol(column_sub(r[i], centre) >> low);
 		w->hist[w->sym[i]]++;
 	}
+	for (i = 0; i < COLUMN_SYMBOLS; i++)
+		w->hist[i] += other[i];
 }
 
 static void pack_put_low(struct buf *b, const int64_t *r, size_t n, int64_t centre, unsigned low)

@@ -25,13 +25,15 @@
 #define COLUMN_DICT_MAX 256u /* different numbers in a dictionary */
 #define COLUMN_FINE_LOG 4u   /* split points tried beyond the finest */
 #define COLUMN_FINE (128u << COLUMN_FINE_LOG)
+#define COLUMN_FINE_N (COLUMN_FINE + 2 * 64)
 #define COLUMN_RANS_BITS 12u
 #define COLUMN_RANS_LANES 8u
 
 struct column_work {
 	int64_t y[COLUMN_MAX];           /* mapped numbers */
-	int64_t r[COLUMN_MAX];           /* residuals of the plan that is tried */
-	int64_t best[COLUMN_MAX];        /* residuals of the best plan so far */
+	int64_t bank[2][COLUMN_MAX];
+	int64_t *r;                      /* a bank: residuals of the plan that is tried */
+	int64_t *best;                   /* the other: residuals of the best plan so far */
 	int64_t spare[COLUMN_MAX];       /* the grid's quotients; windows; bytes for zstd */
 	int64_t hold[COLUMN_MAX];        /* numbers or lengths of runs */
 	uint8_t sym[COLUMN_MAX + 32];    /* symbols of residuals */
@@ -40,8 +42,9 @@ struct column_work {
 	double dict[COLUMN_DICT_MAX];
 	uint32_t slots[1u << COLUMN_RANS_BITS]; /* decoder: frequency, offset, symbol */
 	uint32_t hist[COLUMN_SYMBOLS];
-	uint32_t fine[COLUMN_FINE + 2 * 64];
-	bool fast; /* AVX2 */
+	uint32_t fine[2][COLUMN_FINE_N];
+	bool fast;  /* AVX2 */
+	bool quick; /* as column_codec has it */
 };
 
 static inline int64_t column_add(int64_t a, int64_t b)
@@ -78,6 +81,16 @@ static inline double column_double(uint64_t bits)
 	return v;
 }
 
+/* (double)y, rounded to nearest even, without an instruction that AVX2 lacks: the
+ * two halves as doubles of 2^52 and 2^84 with them as low bits. */
+COLUMN_BODY double column_from_int(int64_t y)
+{
+	double low = column_double(0x4330000000000000u | ((uint64_t)y & 0xffffffffu));
+	double high = column_double(0x4530000080000000u ^ (uint64_t)y >> 32);
+
+	return high - column_double(0x4530000080100000u) + low;
+}
+
 /* Bits that v needs without its sign: 0 for 0 and -1. */
 static inline unsigned column_width(int64_t v)
 {
@@ -86,8 +99,8 @@ static inline unsigned column_width(int64_t v)
 	return u ? 64 - (unsigned)__builtin_clzll(u) : 0;
 }
 
-/* Median of up to 32 of v[0..n), evenly spaced; n > 0. */
-int64_t column_median(const int64_t *v, size_t n);
+/* Median of up to 16 of v[0..n), evenly spaced; n > 0. */
+int64_t column_median(const struct column_work *w, const int64_t *v, size_t n);
 
 /* ---- column_rans.c: symbols ---------------------------------------------- */
 
