@@ -159,13 +159,13 @@ static void take_bulk(const char *dir)
 	close_store(s);
 }
 
-static int on_point(void *arg, const struct store_point *p)
+static int on_block(void *arg, const struct store_block *b)
 {
 	size_t *n = arg;
 
-	if (p->time_ns != times[*n % MIXED_POINTS])
+	if (memcmp(b->time_ns, times + *n % MIXED_POINTS, b->n * sizeof(*times)) != 0)
 		die("decode", "a time is not what was stored");
-	++*n;
+	*n += b->n;
 	return 0;
 }
 
@@ -181,7 +181,7 @@ static double decode(const char *dir)
 	if (store_reader_open(dir, &e, &r) < 0)
 		die("reader", e.text);
 	for (i = 1; i <= MIXED_SERIES; i++)
-		if (store_reader_points(r, 0, i, &all, on_point, &n, &e) < 0)
+		if (store_reader_blocks(r, 0, i, &all, on_block, &n, &e) < 0)
 			die("points", e.text);
 	store_reader_close(r);
 	if (n != (size_t)MIXED_SERIES * MIXED_POINTS)

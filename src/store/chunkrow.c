@@ -3,6 +3,7 @@
  * chunkrow.c - rows of the table chunk to and from SQL, and the points behind
  * one: its slice of a pack and its axis.
  */
+#include "base/mem.h"
 #include "store/store_priv.h"
 
 #include <errno.h>
@@ -62,10 +63,10 @@ int chunkrow_read(sqlite3_stmt *st, const char *path, struct err *e, struct chun
 /* ---- data ------------------------------------------------------------------------ */
 
 int chunkdata_open(struct chunkdata *d, sqlite3 *db, const char *path, struct blob_codec *codec,
-		   struct column_codec *columns, struct err *e)
+		   struct column_codec *columns, struct axis_cache *axes, struct err *e)
 {
-	*d = (struct chunkdata){.db = db, .path = path, .codec = codec, .columns = columns};
-	axis_init(&d->axis);
+	*d = (struct chunkdata){
+		.db = db, .path = path, .codec = codec, .columns = columns, .axes = axes};
 	return db_prepare(db, "SELECT blob FROM axis WHERE id = ?1", e, &d->get_axis);
 }
 
@@ -73,20 +74,48 @@ void chunkdata_close(struct chunkdata *d)
 {
 	sqlite3_finalize(d->get_axis);
 	sqlite3_blob_close(d->pack);
-	axis_done(&d->axis);
+	axis_cache_done(&d->own);
 	buf_done(&d->bytes);
 }
 
-int chunkdata_axis(struct chunkdata *d, int64_t id, struct err *e)
+void axis_cache_done(struct axis_cache *c)
 {
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(c->kept); i++)
+		axis_done(&c->kept[i].axis);
+	*c = (struct axis_cache){0};
+}
+
+/* The place of axis `id`, or that of the one not used for longest, emptied. */
+static struct axis_kept *axis_cache_find(struct axis_cache *c, int64_t id)
+{
+	struct axis_kept *oldest = &c->kept[0];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(c->kept) && c->kept[i].id != id; i++)
+		if (c->kept[i].used < oldest->used)
+			oldest = &c->kept[i];
+	if (i < ARRAY_LEN(c->kept))
+		oldest = &c->kept[i];
+	else
+		oldest->id = 0;
+	oldest->used = ++c->clock;
+	return oldest;
+}
+
+/* Row `id` of table axis, kept by the cache until some others have been asked for. */
+static int chunkdata_axis(struct chunkdata *d, int64_t id, struct err *e, struct axis **ret)
+{
+	struct axis_kept *kept = axis_cache_find(d->axes ? d->axes : &d->own, id);
 	const struct blob_id which = {d->path, "axis", (uint64_t)id, 0};
 	struct blob blob;
 	const char *why;
 	int rc, r;
 
-	if (d->axis_id == id)
+	*ret = &kept->axis;
+	if (kept->id == id)
 		return 0;
-	d->axis_id = 0;
 	sqlite3_bind_int64(d->get_axis, 1, id);
 	rc = sqlite3_step(d->get_axis);
 	if (rc == SQLITE_ROW)
@@ -99,12 +128,12 @@ int chunkdata_axis(struct chunkdata *d, int64_t id, struct err *e)
 	if (r == 0 && blob.format != BLOB_AXIS)
 		r = blob_bad(&which, e, 0, "not an axis");
 	if (r == 0) {
-		why = axis_decode(d->columns, blob.body, blob.len, blob.count, &d->axis);
+		why = axis_decode(d->columns, blob.body, blob.len, blob.count, &kept->axis);
 		r = why ? blob_bad(&which, e, BLOB_HEADER, why) : 0;
 	}
 	sqlite3_reset(d->get_axis);
 	if (r == 0)
-		d->axis_id = id;
+		kept->id = id;
 	return r;
 }
 
@@ -140,6 +169,7 @@ int chunkdata_read(struct chunkdata *d, const struct chunk *c, bool is_hist, str
 		   struct points *points, struct hists *hists)
 {
 	const struct blob_id id = {d->path, "chunk", c->series, c->ordinal};
+	struct axis *axis = NULL;
 	const char *why = NULL;
 	struct blob blob;
 	int r = chunkdata_bytes(d, c, &id, e);
@@ -150,13 +180,13 @@ int chunkdata_read(struct chunkdata *d, const struct chunk *c, bool is_hist, str
 		       blob.count != c->n))
 		r = blob_bad(&id, e, 0, "its data are not what its row states");
 	if (r == 0 && !is_hist)
-		r = chunkdata_axis(d, c->axis, e);
+		r = chunkdata_axis(d, c->axis, e, &axis);
 	if (r < 0)
 		return r;
 	if (is_hist)
 		why = hists_get_body(blob.body, blob.len, blob.count, hists);
 	else
-		why = values_points(d->columns, blob.body, blob.len, blob.count, &d->axis, points);
+		why = values_points(d->columns, blob.body, blob.len, blob.count, axis, points);
 	return why ? blob_bad(&id, e, BLOB_HEADER, why) : 0;
 }
 

@@ -41,6 +41,7 @@ void store_reader_close(struct store_reader *r)
 		free(r->hosts[i].path);
 		free(r->hosts[i].dir);
 		free(r->hosts[i].file);
+		axis_cache_done(&r->hosts[i].axes);
 		sqlite3_close_v2(r->hosts[i].db);
 	}
 	for (i = 0; i < ARRAY_LEN(r->run_text); i++)
@@ -145,6 +146,7 @@ static void hosts_follow(struct hosts_one *h)
 	buf_done(&told);
 	if (r < 0 || !view.path)
 		return;
+	axis_cache_done(&h->axes);
 	sqlite3_close_v2(h->db);
 	hosts_drop_tail(h, 0, h->n_tail);
 	hosts_set(h, &view, db);

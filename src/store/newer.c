@@ -204,7 +204,8 @@ static int newer_prepare(struct newer *w)
 	hosts_end(w->h);
 	if (r < 0)
 		return r;
-	r = chunkdata_open(&w->data, w->h->db, w->h->path, &w->r->codec, &w->r->columns, w->e);
+	r = chunkdata_open(&w->data, w->h->db, w->h->path, &w->r->codec, &w->r->columns,
+			   &w->h->axes, w->e);
 	for (i = 0; r == 0 && i < NEWER_N; i++)
 		r = db_prepare(w->h->db, newer_sql[i], w->e, &w->sql[i]);
 	return r;

@@ -28,7 +28,8 @@ struct scan {
 	struct hosts_one *h;
 	struct err *e;
 	const struct store_range *range;
-	int (*fn)(void *arg, const struct store_point *p);
+	int (*fn)(void *arg, const struct store_point *p);    /* either this */
+	int (*block)(void *arg, const struct store_block *b); /* or this */
 	void *arg;
 	uint32_t series;
 	enum sink_kind kind;
@@ -81,25 +82,63 @@ static bool scan_wants_chunk(const struct scan *s, const struct scan_chunk *c)
 			       c->step_min <= g->step_max);
 }
 
-static int scan_give(const struct scan *s, const struct store_point *p)
+static bool scan_wants(const struct scan *s, uint32_t segment, int64_t time, int64_t step)
 {
 	const struct store_range *g = s->range;
 
-	if (g->by_time && (p->time_ns < g->time_min || p->time_ns > g->time_max))
-		return 0;
-	if (g->by_step &&
-	    (p->step == SINK_STEP_NONE || p->step < g->step_min || p->step > g->step_max))
-		return 0;
-	return scan_is_repeated(s, p->segment, p->step) ? 0 : s->fn(s->arg, p);
+	if (g->by_time && (time < g->time_min || time > g->time_max))
+		return false;
+	if (g->by_step && (step == SINK_STEP_NONE || step < g->step_min || step > g->step_max))
+		return false;
+	return !scan_is_repeated(s, segment, step);
 }
 
-static int scan_give_point(const struct scan *s, size_t i, uint32_t segment)
+/* Of points [from, from + n) those that are wanted, moved together; how many. */
+static size_t scan_filter(struct scan *s, uint32_t segment, size_t from, size_t n)
+{
+	const struct store_range *g = s->range;
+	struct points *p = &s->points;
+	size_t i, to = from;
+
+	if (!g->by_time && !g->by_step && (g->all_segments || segment + 1 >= s->n_covers))
+		return n;
+	for (i = from; i < from + n; i++) {
+		if (!scan_wants(s, segment, p->time[i], p->step[i]))
+			continue;
+		p->time[to] = p->time[i];
+		p->step[to] = p->step[i];
+		p->thread[to] = p->thread[i];
+		p->value[to++] = p->value[i];
+	}
+	return to - from;
+}
+
+/* Points [from, from + n), all of one segment. */
+static int scan_give_points(struct scan *s, uint32_t segment, size_t from, size_t n)
 {
 	const struct points *in = &s->points;
-	const struct store_point p = {
-		in->time[i], in->step[i], in->value[i], (uint32_t)in->thread[i], segment, NULL};
+	size_t i;
+	int r = 0;
 
-	return scan_give(s, &p);
+	n = scan_filter(s, segment, from, n);
+	if (s->block) {
+		const struct store_block b = {n,
+					      in->time + from,
+					      in->step + from,
+					      in->thread + from,
+					      in->value + from,
+					      segment};
+
+		return n ? s->block(s->arg, &b) : 0;
+	}
+	for (i = from; r == 0 && i < from + n; i++) {
+		const struct store_point p = {in->time[i],  in->step[i],
+					      in->value[i], (uint32_t)in->thread[i],
+					      segment,      NULL};
+
+		r = s->fn(s->arg, &p);
+	}
+	return r;
 }
 
 static int scan_give_hist(const struct scan *s, size_t i, uint32_t segment)
@@ -119,7 +158,7 @@ static int scan_give_hist(const struct scan *s, size_t i, uint32_t segment)
 		row->time, row->step, row->count ? row->sum / (double)row->count : NAN,
 		0,         segment,   &h};
 
-	return scan_give(s, &p);
+	return scan_wants(s, segment, row->time, row->step) ? s->fn(s->arg, &p) : 0;
 }
 
 /* ---- what there is --------------------------------------------------------------- */
@@ -191,7 +230,8 @@ static size_t scan_take_page(struct scan *s, const struct summary *nodes, size_t
 static int scan_load_nodes(struct scan *s)
 {
 	struct summary *nodes;
-	struct sumtree_db db = {.path = s->h->path, .codec = &s->r->codec, .columns = &s->r->columns};
+	struct sumtree_db db = {
+		.path = s->h->path, .codec = &s->r->codec, .columns = &s->r->columns};
 	size_t n = 0, at = 0, before;
 	int r = 0;
 
@@ -267,7 +307,8 @@ static int scan_chunks(struct scan *s)
 	size_t i, k;
 	int r;
 
-	r = chunkdata_open(&d, s->h->db, s->h->path, &s->r->codec, &s->r->columns, s->e);
+	r = chunkdata_open(&d, s->h->db, s->h->path, &s->r->codec, &s->r->columns, &s->h->axes,
+			   s->e);
 	if (r == 0)
 		r = db_prepare(s->h->db,
 			       "SELECT " CHUNKROW_COLUMNS
@@ -281,9 +322,9 @@ static int scan_chunks(struct scan *s)
 		r = scan_read_chunk(s, &d, st, c);
 		if (r <= 0)
 			continue;
-		for (r = 0, k = 0; r == 0 && k < c->n; k++)
-			r = is_hist ? scan_give_hist(s, k, c->segment.no)
-				    : scan_give_point(s, k, c->segment.no);
+		r = is_hist ? 0 : scan_give_points(s, c->segment.no, 0, c->n);
+		for (k = 0; is_hist && r == 0 && k < c->n; k++)
+			r = scan_give_hist(s, k, c->segment.no);
 	}
 	sqlite3_finalize(st);
 	chunkdata_close(&d);
@@ -292,32 +333,60 @@ static int scan_chunks(struct scan *s)
 
 /* ---- the tail ------------------------------------------------------------------------- */
 
-/* One block: note the steps of its segments, or give its points. */
-static int scan_block(struct scan *s, struct segment *at, bool give)
+/* Of point i of what was decoded: when it was recorded, its step. */
+static int64_t scan_when(const struct scan *s, size_t i, int64_t *step)
+{
+	if (s->kind == SINK_HISTOGRAM) {
+		*step = s->hists.rows[i].step;
+		return s->hists.rows[i].time;
+	}
+	*step = s->points.step[i];
+	if (s->kind == SINK_SPAN)
+		return segment_span_end(s->points.time[i], s->points.value[i]);
+	return s->points.time[i];
+}
+
+/* Note the steps of a block's segments. */
+static void scan_cover_block(struct scan *s, struct segment *at, size_t n)
+{
+	int64_t time, step;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		time = scan_when(s, i, &step);
+		segment_next(at, time, step);
+		scan_cover(s, at->no, step, step);
+	}
+}
+
+/* Give a block's points, those of a segment together. */
+static int scan_give_block(struct scan *s, struct segment *at, size_t n)
 {
 	bool is_hist = s->kind == SINK_HISTOGRAM;
-	size_t i, n = is_hist ? s->hists.n : s->points.n;
+	uint32_t segment = at->no;
+	size_t i, from = 0;
+	int64_t time, step;
 	int r = 0;
 
 	for (i = 0; r == 0 && i < n; i++) {
-		int64_t time = is_hist ? s->hists.rows[i].time : s->points.time[i];
-		int64_t step = is_hist ? s->hists.rows[i].step : s->points.step[i];
-
-		if (s->kind == SINK_SPAN)
-			time = segment_span_end(time, s->points.value[i]);
+		time = scan_when(s, i, &step);
 		segment_next(at, time, step);
-		if (!give)
-			scan_cover(s, at->no, step, step);
-		else
-			r = is_hist ? scan_give_hist(s, i, at->no) : scan_give_point(s, i, at->no);
+		if (is_hist) {
+			r = scan_give_hist(s, i, at->no);
+		} else if (at->no != segment) {
+			r = scan_give_points(s, segment, from, i - from);
+			from = i;
+			segment = at->no;
+		}
 	}
-	return r;
+	return r || is_hist ? r : scan_give_points(s, segment, from, n - from);
 }
 
 static int scan_tail(struct scan *s, bool give)
 {
 	struct segment at = {.step = SINK_STEP_NONE};
-	size_t i;
+	bool is_hist = s->kind == SINK_HISTOGRAM;
+	size_t i, n;
 	int r = 0;
 
 	if (s->n_chunks)
@@ -325,41 +394,68 @@ static int scan_tail(struct scan *s, bool give)
 	for (i = 0; r == 0 && i < s->h->n_tail; i++) {
 		s->points.n = 0;
 		hists_reset(&s->hists);
-		r = hosts_points(s->r, s->h, &s->h->tail[i], s->series, s->kind == SINK_HISTOGRAM,
-				 s->e, &s->points, &s->hists);
-		if (r == 0)
-			r = scan_block(s, &at, give);
+		r = hosts_points(s->r, s->h, &s->h->tail[i], s->series, is_hist, s->e, &s->points,
+				 &s->hists);
+		n = is_hist ? s->hists.n : s->points.n;
+		if (r == 0 && give)
+			r = scan_give_block(s, &at, n);
+		else if (r == 0)
+			scan_cover_block(s, &at, n);
 	}
 	return r;
 }
+
+static int scan_run(struct scan *s, unsigned host)
+{
+	int code;
+
+	if (host >= s->r->n_hosts)
+		return err_set(s->e, -EINVAL, "host %u of %zu: no such file in the run", host,
+			       s->r->n_hosts);
+	s->h = &s->r->hosts[host];
+	code = scan_load(s);
+	if (code == 0 && s->block && s->kind == SINK_HISTOGRAM)
+		code = err_set(s->e, -EINVAL, "%s: series %u has histograms, no values", s->h->path,
+			       s->series);
+	if (code == 0 && !s->range->all_segments)
+		code = scan_tail(s, false);
+	if (code == 0)
+		code = scan_chunks(s);
+	if (code == 0)
+		code = scan_tail(s, true);
+	free(s->chunks);
+	free(s->covers);
+	points_done(&s->points);
+	hists_done(&s->hists);
+	return code;
+}
+
+static const struct store_range scan_everything;
 
 int store_reader_points(struct store_reader *r, unsigned host, uint32_t series,
 			const struct store_range *range,
 			int (*fn)(void *arg, const struct store_point *p), void *arg, struct err *e)
 {
-	static const struct store_range everything;
 	struct scan s = {.r = r,
 			 .e = e,
-			 .range = range ? range : &everything,
+			 .range = range ? range : &scan_everything,
 			 .fn = fn,
 			 .arg = arg,
 			 .series = series};
-	int code;
 
-	if (host >= r->n_hosts)
-		return err_set(e, -EINVAL, "host %u of %zu: no such file in the run", host,
-			       r->n_hosts);
-	s.h = &r->hosts[host];
-	code = scan_load(&s);
-	if (code == 0 && !s.range->all_segments)
-		code = scan_tail(&s, false);
-	if (code == 0)
-		code = scan_chunks(&s);
-	if (code == 0)
-		code = scan_tail(&s, true);
-	free(s.chunks);
-	free(s.covers);
-	points_done(&s.points);
-	hists_done(&s.hists);
-	return code;
+	return scan_run(&s, host);
+}
+
+int store_reader_blocks(struct store_reader *r, unsigned host, uint32_t series,
+			const struct store_range *range,
+			int (*fn)(void *arg, const struct store_block *b), void *arg, struct err *e)
+{
+	struct scan s = {.r = r,
+			 .e = e,
+			 .range = range ? range : &scan_everything,
+			 .block = fn,
+			 .arg = arg,
+			 .series = series};
+
+	return scan_run(&s, host);
 }

@@ -273,7 +273,7 @@ int store_prepare(struct store *s, struct err *e);
 void store_unprepare(struct store *s);
 
 struct store {
-	struct sink sink; /* first */
+	struct sink sink;        /* first */
 	char *dir, *file, *home; /* run's folder, HOST.db, DIR/HOST.db */
 	char *path, *lock_path;  /* of the live database, of the run's lock */
 	struct place place;
@@ -333,8 +333,9 @@ int64_t store_utc_ns(void);
 			tens of ms; more with many series */
 #define FOLD_ROWS 4096u
 #define FOLD_SECONDS 600
-#define FOLD_MERGED_BYTES (4u << 20) /* merged rows together; beyond, the longest series are       \
-					sealed early */
+#define FOLD_MERGED_BYTES                                                                          \
+	(4u << 20)                     /* merged rows together; beyond, the longest series are     \
+					  sealed early */
 #define FOLD_MERGED_SERIES_BYTES 1024u /* or this much a series, up to FOLD_BYTES_MAX */
 
 /* A row of the tail in memory. */
@@ -345,8 +346,8 @@ struct fold_row {
 /* Bytes of merged rows at which series are sealed early. */
 uint64_t store_merged_max(const struct store *s);
 /* Note a merged row that is in the tail. 0 or -errno; checks its directory. */
-int fold_note_merged(struct store *s, const struct blob_id *id, const struct blob *b,
-		     struct err *e, struct store_merged *ret);
+int fold_note_merged(struct store *s, const struct blob_id *id, const struct blob *b, struct err *e,
+		     struct store_merged *ret);
 
 /* One transaction: plain rows of up to bytes_max, but at least one, and what is
  * merged with them. seal: all becomes chunks if these are the last rows. */
@@ -355,8 +356,8 @@ int fold_batch(struct store *s, uint64_t bytes_max, bool seal, struct err *e);
 /* ---- build.c: series on axes ----------------------------------------------------- */
 
 #define BUILD_POINTS (3 * CHUNK_POINTS_MAX / 2) /* of a series; then some are put onto axes */
-#define BUILD_AXES 4u	 /* latest axes, kept as columns */
-#define BUILD_WAITING 3u /* series whose axis is not decided */
+#define BUILD_AXES 4u                           /* latest axes, kept as columns */
+#define BUILD_WAITING 3u                        /* series whose axis is not decided */
 
 struct build_axis {
 	uint32_t n;
@@ -435,7 +436,20 @@ void chunkrow_bind(sqlite3_stmt *st, const struct chunk *c);
 /* 0 or -EUCLEAN: numbers that no lapse writes. */
 int chunkrow_read(sqlite3_stmt *st, const char *path, struct err *e, struct chunk *ret);
 
-/* Reading the points behind rows; the axis used last is kept. */
+/* Axes of one database that were used last, decoded: at most AXES_KEPT of 256 KiB. */
+#define AXES_KEPT 16
+struct axis_kept {
+	int64_t id; /* 0: none */
+	uint64_t used;
+	struct axis axis;
+};
+struct axis_cache {
+	struct axis_kept kept[AXES_KEPT];
+	uint64_t clock;
+};
+void axis_cache_done(struct axis_cache *c);
+
+/* Reading the points behind rows. */
 struct chunkdata {
 	sqlite3 *db;
 	const char *path;
@@ -443,17 +457,16 @@ struct chunkdata {
 	struct column_codec *columns;
 	sqlite3_stmt *get_axis;
 	sqlite3_blob *pack;
-	struct axis axis;
-	int64_t axis_id; /* 0: none */
+	struct axis_cache *axes; /* somebody's, or NULL */
+	struct axis_cache own;
 	struct buf bytes;
 };
+/* axes: where decoded axes are kept, also for others; NULL: until it is closed. */
 int chunkdata_open(struct chunkdata *d, sqlite3 *db, const char *path, struct blob_codec *codec,
-		   struct column_codec *columns, struct err *e);
+		   struct column_codec *columns, struct axis_cache *axes, struct err *e);
 void chunkdata_close(struct chunkdata *d);
 /* Let go of the pack, so that no transaction stays open. */
 void chunkdata_end(struct chunkdata *d);
-/* Row `id` of axis into d->axis. */
-int chunkdata_axis(struct chunkdata *d, int64_t id, struct err *e);
 /* Append a chunk's points to points or hists. */
 int chunkdata_read(struct chunkdata *d, const struct chunk *c, bool is_hist, struct err *e,
 		   struct points *points, struct hists *hists);
@@ -469,10 +482,10 @@ struct sumtree_db {
 };
 /* Decode the page in column `at` of a row; nodes has room for SUMMARY_PAGE. */
 int sumtree_read(const struct sumtree_db *db, sqlite3_stmt *st, int at, int64_t id, struct err *e,
-	      struct summary *nodes, size_t *ret_n);
+		 struct summary *nodes, size_t *ret_n);
 /* Read a page. -EUCLEAN also if it is missing. */
 int sumtree_get(const struct sumtree_db *db, int64_t id, struct err *e, struct summary *nodes,
-	     size_t *ret_n);
+		size_t *ret_n);
 
 /* Leaves of a chunk of n points. */
 size_t sumtree_leaves(bool is_hist, uint64_t n);
@@ -480,8 +493,8 @@ size_t sumtree_leaves(bool is_hist, uint64_t n);
  * own nodes (of level 1) are given. The page is only there if it has more leaves
  * than chunks. 0 or -errno. */
 int sumtree_get_leaves(const struct sumtree_db *db, uint32_t series, bool is_hist, uint64_t page,
-		    const struct summary *chunks, size_t n_chunks, struct err *e,
-		    struct summary *nodes, size_t *ret_n);
+		       const struct summary *chunks, size_t n_chunks, struct err *e,
+		       struct summary *nodes, size_t *ret_n);
 
 /* Adding chunks to the tree of a series. */
 struct sumtree {
@@ -521,6 +534,7 @@ struct hosts_one {
 	struct hosts_tail *tail; /* merged rows, then plain ones */
 	size_t n_tail, cap_tail, tail_bytes;
 	int64_t folds; /* as of which the merged rows are */
+	struct axis_cache axes;
 };
 
 struct store_reader {
