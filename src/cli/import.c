@@ -25,6 +25,7 @@
 #define IMPORT_LOCK ".import-lock" /* held while the staging folder is ours */
 #define IMPORT_END ".import"
 #define IMPORT_DEPTH_MAX 16
+#define IMPORT_BYTES (256u << 10) /* copied at once */
 
 struct import {
 	const char *root;
@@ -48,35 +49,46 @@ static bool import_ends_in(const char *name, const char *end)
 
 /* ---- copying into the staging folder ----------------------------------------------- */
 
+static int import_copy_bytes(int in, int out)
+{
+	char *buffer = xcalloc(1, IMPORT_BYTES);
+	ssize_t n = 1;
+	int r = 0;
+
+	while (r == 0 && n) {
+		n = read(in, buffer, IMPORT_BYTES);
+		if (n < 0)
+			r = -errno;
+		else
+			r = file_write_all(out, buffer, (size_t)n);
+	}
+	free(buffer);
+	return r;
+}
+
 static int import_copy_file(struct import *x, const char *from, const char *to)
 {
-	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), out = -1, r = 0;
+	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), out, r;
 	struct stat st;
-	char *buffer;
-	ssize_t n = 1;
 
 	if (in < 0)
 		return err_errno(x->e, -errno, "cannot open %s", from);
-	if (fstat(in, &st) < 0 || !S_ISREG(st.st_mode))
-		r = err_set(x->e, -EINVAL, "%s is no plain file", from);
-	if (r == 0)
-		out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (r == 0 && out < 0)
+	if (fstat(in, &st) < 0 || !S_ISREG(st.st_mode)) {
+		close(in);
+		return err_set(x->e, -EINVAL, "%s is no plain file", from);
+	}
+	out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (out < 0) {
 		r = errno == EEXIST ? err_set(x->e, -EEXIST, "%s: a file of this name twice", from)
 				    : err_errno(x->e, -errno, "cannot make %s", to);
-	buffer = xcalloc(1, 1u << 18);
-	while (r == 0 && n) {
-		n = read(in, buffer, 1u << 18);
-		if (n < 0)
-			r = err_errno(x->e, -errno, "cannot read %s", from);
-		else if (n && (r = file_write_all(out, buffer, (size_t)n)) < 0)
-			err_errno(x->e, r, "cannot write %s", to);
+		close(in);
+		return r;
 	}
-	free(buffer);
+	r = import_copy_bytes(in, out);
 	close(in);
-	if (out >= 0 && close(out) < 0 && r == 0)
-		r = err_errno(x->e, -errno, "cannot write %s", to);
-	return r;
+	if (close(out) < 0 && r == 0)
+		r = -errno;
+	return r < 0 ? err_errno(x->e, r, "cannot copy %s to %s", from, to) : 0;
 }
 
 /* A database may have a log beside it, which belongs to it. */

@@ -100,10 +100,19 @@ void tar_put_header(struct buf *b, const char *name, uint64_t size, int64_t mtim
 
 /* ---- names ---------------------------------------------------------------------------- */
 
+static const char *tar_part_is_bad(const char *part, size_t n)
+{
+	if (n == 0 || (n == 1 && *part == '.'))
+		return "a part of it is empty or \".\"";
+	if (n == 2 && part[0] == '.' && part[1] == '.')
+		return "it leads out of its folder (..)";
+	return n > 255 ? "a part of it is too long" : NULL;
+}
+
 const char *tar_name_is_bad(const char *name)
 {
-	const char *part = name, *p;
-	unsigned depth = 0;
+	const char *part = name, *p, *bad;
+	unsigned depth;
 	size_t n;
 
 	if (*name == '\0')
@@ -115,19 +124,13 @@ const char *tar_name_is_bad(const char *name)
 	for (p = name; *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f || *p == '\\')
 			return "it has control characters or backslashes";
-	for (;; part += n + 1) {
+	for (depth = 0; depth < TAR_DEPTH_MAX; depth++, part += n + 1) {
 		n = strcspn(part, "/");
-		if (n == 0 || (n == 1 && *part == '.'))
-			return "a part of it is empty or \".\"";
-		if (n == 2 && part[0] == '.' && part[1] == '.')
-			return "it leads out of its folder (..)";
-		if (n > 255)
-			return "a part of it is too long";
-		if (++depth > TAR_DEPTH_MAX)
-			return "it is too deep";
-		if (part[n] == '\0')
-			return NULL;
+		bad = tar_part_is_bad(part, n);
+		if (bad || part[n] == '\0')
+			return bad;
 	}
+	return "it is too deep";
 }
 
 /* ---- reading ---------------------------------------------------------------------------- */
@@ -277,39 +280,44 @@ static int tar_header(struct tar_reader *r)
 	return tar_refuse(r, name, "it is neither a file nor a folder");
 }
 
-/* One record of a pax header at *p; false: it is damaged. */
-static bool tar_record(struct tar_reader *r, const char **p, const char *end)
+/* What a pax header says of the next file; false: nonsense. */
+static bool tar_keyword(struct tar_reader *r, const char *key, size_t key_len, const char *value,
+			size_t len)
 {
-	uint64_t len = 0, value = 0;
-	const char *key = *p, *eq;
-	size_t n;
+	uint64_t v = 0;
+	size_t i;
 
-	while (key < end && *key >= '0' && *key <= '9' && len < TAR_EXTENDED_MAX)
-		len = len * 10 + (uint64_t)(*key++ - '0');
-	if (key == end || *key != ' ' || len > (uint64_t)(end - *p) || *p + len < key + 3 ||
-	    (*p)[len - 1] != '\n')
-		return false;
-	key++;
-	end = *p + len - 1;
-	*p += len;
-	eq = memchr(key, '=', (size_t)(end - key));
-	if (!eq)
-		return false;
-	n = (size_t)(end - eq - 1);
-	if (eq - key == 4 && memcmp(key, "path", 4) == 0) {
-		if (n > TAR_NAME_MAX || memchr(eq, '\0', n))
+	if (key_len == 4 && memcmp(key, "path", 4) == 0) {
+		if (len > TAR_NAME_MAX || memchr(value, '\0', len))
 			return false;
-		snprintf(r->name, sizeof(r->name), "%.*s", (int)n, eq + 1);
-	} else if (eq - key == 4 && memcmp(key, "size", 4) == 0) {
-		for (eq++; eq < end; eq++) {
-			if (*eq < '0' || *eq > '9' || value > UINT64_MAX / 16)
+		snprintf(r->name, sizeof(r->name), "%.*s", (int)len, value);
+	} else if (key_len == 4 && memcmp(key, "size", 4) == 0) {
+		for (i = 0; i < len; i++) {
+			if (value[i] < '0' || value[i] > '9' || v > UINT64_MAX / 16)
 				return false;
-			value = value * 10 + (uint64_t)(*eq - '0');
+			v = v * 10 + (uint64_t)(value[i] - '0');
 		}
-		r->size = value;
+		r->size = v;
 		r->has_size = true;
 	}
 	return true;
+}
+
+/* One record of a pax header, "LENGTH KEY=VALUE\n", at *p; false: it is damaged. */
+static bool tar_record(struct tar_reader *r, const char **p, const char *end)
+{
+	const char *key = *p, *eq, *line_end;
+	uint64_t len = 0;
+
+	while (key < end && *key >= '0' && *key <= '9' && len < TAR_EXTENDED_MAX)
+		len = len * 10 + (uint64_t)(*key++ - '0');
+	if (key == end || *key++ != ' ' || len > (uint64_t)(end - *p) || *p + len <= key)
+		return false;
+	*p += len;
+	line_end = *p - 1;
+	eq = memchr(key, '=', (size_t)(line_end - key));
+	return *line_end == '\n' && eq &&
+	       tar_keyword(r, key, (size_t)(eq - key), eq + 1, (size_t)(line_end - eq - 1));
 }
 
 static int tar_extended(struct tar_reader *r)
