@@ -188,8 +188,7 @@ int queryone_extent(struct queryone *x);
 /* The answer. */
 int queryone_answer(struct queryone *x, struct store_result *ret);
 /* 1 and a row of table chunk, or 0: there is none. */
-int queryone_chunk(struct queryone *x, enum query_sql which, uint64_t ordinal,
-		   struct chunk *ret);
+int queryone_chunk(struct queryone *x, enum query_sql which, uint64_t ordinal, struct chunk *ret);
 /* Forget all but the tail. */
 void queryone_reset(struct queryone *x);
 void queryone_done(struct queryone *x);

@@ -57,7 +57,8 @@ static void fuzz_cursor(const uint8_t *data, size_t size)
 	if (store_cursor_load(copy, size, &c) == 0) {
 		buf_init(&b, 64 << 20);
 		buf_init(&second, 64 << 20);
-		if (store_cursor_save(c, &b) != 0 || store_cursor_load(b.data, b.len, &again) != 0 ||
+		if (store_cursor_save(c, &b) != 0 ||
+		    store_cursor_load(b.data, b.len, &again) != 0 ||
 		    store_cursor_save(again, &second) != 0 || second.len != b.len ||
 		    memcmp(second.data, b.data, b.len) != 0)
 			abort();
