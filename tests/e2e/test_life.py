@@ -15,6 +15,7 @@ import time
 
 import pytest
 
+import fuse_folder
 from conftest import BUILD, wait_for
 
 STRESS = BUILD / "tests" / "chaos" / "stress"
@@ -134,6 +135,72 @@ def test_run_folder_gone_and_back(lapse, local):
     end, done = values(lapse, folder)
     assert is_whole(end) and len(end) > 0 and not done.stderr
     assert not list(local.iterdir())
+
+
+# ---- a real file system on which a WAL is not safe ------------------------------------------
+
+
+@pytest.fixture
+def fused(lapse, tmp_path):
+    """The runs are on a FUSE file system, with private folders below XDG_STATE_HOME."""
+    if fuse_folder.why_not():
+        pytest.skip(fuse_folder.why_not())
+    lower = tmp_path / "lower"
+    lower.mkdir()
+    lapse.runs.mkdir()
+    lapse.env["XDG_STATE_HOME"] = str(tmp_path / "state")
+    try:
+        mount = fuse_folder.mounted(lower, lapse.runs)
+        mount.__enter__()
+    except OSError as e:
+        pytest.skip(str(e))
+    yield tmp_path / "state" / "lapse" / "live"
+    lapse.end_agent()
+    mount.__exit__(None, None, None)
+
+
+def test_fuse(lapse, fused):
+    recording = Recording(lapse)
+    folder = recording.folder
+    assert len(list(folder.glob("*.live"))) == 1 and len(list(fused.iterdir())) == 1
+    assert not list(folder.glob("*-wal"))
+    os.kill(lapse.agent_pid(), signal.SIGKILL)
+    time.sleep(2)
+    recording.end()
+    assert [p.suffix for p in folder.iterdir()] == [".db"]
+    assert not list(fused.iterdir())
+    numbers, done = values(lapse, folder)
+    assert is_whole(numbers) and len(numbers) > 1000 and not done.stderr
+    assert lapse("fsck", folder).returncode == 0
+
+
+def test_fuse_in_place(lapse, fused, tmp_path):
+    config = tmp_path / "in-place.yaml"
+    config.write_text("store:\n  live: in-place\n")
+    lapse.env["LAPSE_CONFIG"] = str(config)
+    recording = Recording(lapse)
+    folder = recording.folder
+    assert not list(folder.glob("*.live")) and not list(folder.glob("*-wal"))
+    assert not fused.exists()
+    os.kill(lapse.agent_pid(), signal.SIGKILL)
+    time.sleep(2)
+    recording.end()
+    assert [p.suffix for p in folder.iterdir()] == [".db"]
+    numbers, done = values(lapse, folder)
+    assert is_whole(numbers) and len(numbers) > 1000 and not done.stderr
+
+
+def test_fuse_without_a_private_folder(lapse, fused, tmp_path):
+    fused.parent.mkdir(parents=True)
+    fused.write_text("no folder")
+    config = tmp_path / "nowhere.yaml"
+    config.write_text(f"store:\n  local_dir: {fused}\n")
+    lapse.env["LAPSE_CONFIG"] = str(config)
+    recording = Recording(lapse)
+    recording.end()
+    numbers, done = values(lapse, recording.folder)
+    assert is_whole(numbers) and not done.stderr
+    assert "store-slow" in lapse("show", recording.folder).stdout
 
 
 # ---- copies and archives -------------------------------------------------------------------
