@@ -271,3 +271,20 @@ const char *values_points(struct column_codec *c, const unsigned char *p, size_t
 		out->n += n;
 	return why;
 }
+
+const char *values_view(struct column_codec *c, const unsigned char *p, size_t len, size_t n,
+			struct axis *a, struct points *out, struct points_view *ret)
+{
+	const char *why;
+
+	out->n = 0;
+	if (len == 0 || *p != VALUES_ALL || n == 0 || n != a->n) {
+		why = values_points(c, p, len, n, a, out);
+		*ret = points_slice(out, 0, out->n);
+		return why;
+	}
+	if (points_reserve(out, n) < 0)
+		return BLOB_NO_MEMORY;
+	*ret = (struct points_view){n, a->time, a->step, a->thread, out->value};
+	return column_get_values(c, p + 1, len - 1, n, out->value);
+}

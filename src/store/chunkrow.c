@@ -62,15 +62,14 @@ int chunkrow_read(sqlite3_stmt *st, const char *path, struct err *e, struct chun
 
 /* ---- data ------------------------------------------------------------------------ */
 
-int chunkdata_open(struct chunkdata *d, sqlite3 *db, const char *path, struct blob_codec *codec,
-		   struct column_codec *columns, struct axis_cache *axes, struct err *e)
+void chunkdata_init(struct chunkdata *d, sqlite3 *db, const char *path, struct blob_codec *codec,
+		    struct column_codec *columns, struct axis_cache *axes)
 {
 	*d = (struct chunkdata){
 		.db = db, .path = path, .codec = codec, .columns = columns, .axes = axes};
-	return db_prepare(db, "SELECT blob FROM axis WHERE id = ?1", e, &d->get_axis);
 }
 
-void chunkdata_close(struct chunkdata *d)
+void chunkdata_done(struct chunkdata *d)
 {
 	sqlite3_finalize(d->get_axis);
 	sqlite3_blob_close(d->pack);
@@ -104,34 +103,46 @@ static struct axis_kept *axis_cache_find(struct axis_cache *c, int64_t id)
 	return oldest;
 }
 
+static int chunkdata_get_axis(struct chunkdata *d, const struct blob_id *id, struct err *e,
+			      struct axis *ret)
+{
+	struct blob blob;
+	const char *why;
+	int rc, r = 0;
+
+	if (!d->get_axis)
+		r = db_prepare(d->db, "SELECT blob FROM axis WHERE id = ?1", e, &d->get_axis);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(d->get_axis, 1, (int64_t)id->a);
+	rc = sqlite3_step(d->get_axis);
+	if (rc == SQLITE_ROW)
+		r = blob_open(d->codec, id, sqlite3_column_blob(d->get_axis, 0),
+			      (size_t)sqlite3_column_bytes(d->get_axis, 0), e, &blob);
+	else if (rc == SQLITE_DONE)
+		r = blob_bad(id, e, 0, "the row is missing");
+	else
+		r = db_fail(d->db, rc, "reading table axis", e);
+	if (r == 0 && blob.format != BLOB_AXIS)
+		r = blob_bad(id, e, 0, "not an axis");
+	if (r == 0) {
+		why = axis_decode(d->columns, blob.body, blob.len, blob.count, ret);
+		r = why ? blob_bad(id, e, BLOB_HEADER, why) : 0;
+	}
+	sqlite3_reset(d->get_axis);
+	return r;
+}
+
 /* Row `id` of table axis, kept by the cache until some others have been asked for. */
 static int chunkdata_axis(struct chunkdata *d, int64_t id, struct err *e, struct axis **ret)
 {
 	struct axis_kept *kept = axis_cache_find(d->axes ? d->axes : &d->own, id);
 	const struct blob_id which = {d->path, "axis", (uint64_t)id, 0};
-	struct blob blob;
-	const char *why;
-	int rc, r;
+	int r = 0;
 
 	*ret = &kept->axis;
-	if (kept->id == id)
-		return 0;
-	sqlite3_bind_int64(d->get_axis, 1, id);
-	rc = sqlite3_step(d->get_axis);
-	if (rc == SQLITE_ROW)
-		r = blob_open(d->codec, &which, sqlite3_column_blob(d->get_axis, 0),
-			      (size_t)sqlite3_column_bytes(d->get_axis, 0), e, &blob);
-	else if (rc == SQLITE_DONE)
-		r = blob_bad(&which, e, 0, "the row is missing");
-	else
-		r = db_fail(d->db, rc, "reading table axis", e);
-	if (r == 0 && blob.format != BLOB_AXIS)
-		r = blob_bad(&which, e, 0, "not an axis");
-	if (r == 0) {
-		why = axis_decode(d->columns, blob.body, blob.len, blob.count, &kept->axis);
-		r = why ? blob_bad(&which, e, BLOB_HEADER, why) : 0;
-	}
-	sqlite3_reset(d->get_axis);
+	if (kept->id != id)
+		r = chunkdata_get_axis(d, &which, e, &kept->axis);
 	if (r == 0)
 		kept->id = id;
 	return r;
@@ -165,28 +176,53 @@ static int chunkdata_bytes(struct chunkdata *d, const struct chunk *c, const str
 	return rc == SQLITE_OK ? 0 : db_fail(d->db, rc, "reading table pack", e);
 }
 
+/* The blob of a chunk, and its axis (NULL: histogram points). */
+static int chunkdata_blob(struct chunkdata *d, const struct chunk *c, const struct blob_id *id,
+			  bool is_hist, struct err *e, struct blob *blob, struct axis **ret)
+{
+	int r = chunkdata_bytes(d, c, id, e);
+
+	*ret = NULL;
+	if (r == 0)
+		r = blob_open(d->codec, id, d->bytes.data, c->len, e, blob);
+	if (r == 0 && (blob->format != (is_hist ? BLOB_HISTS : BLOB_VALUES) ||
+		       is_hist != !c->axis || blob->count != c->n))
+		r = blob_bad(id, e, 0, "its data are not what its row states");
+	if (r == 0 && !is_hist)
+		r = chunkdata_axis(d, c->axis, e, ret);
+	return r;
+}
+
 int chunkdata_read(struct chunkdata *d, const struct chunk *c, bool is_hist, struct err *e,
 		   struct points *points, struct hists *hists)
 {
 	const struct blob_id id = {d->path, "chunk", c->series, c->ordinal};
-	struct axis *axis = NULL;
-	const char *why = NULL;
+	struct axis *axis;
+	const char *why;
 	struct blob blob;
-	int r = chunkdata_bytes(d, c, &id, e);
+	int r = chunkdata_blob(d, c, &id, is_hist, e, &blob, &axis);
 
-	if (r == 0)
-		r = blob_open(d->codec, &id, d->bytes.data, c->len, e, &blob);
-	if (r == 0 && (blob.format != (is_hist ? BLOB_HISTS : BLOB_VALUES) || is_hist != !c->axis ||
-		       blob.count != c->n))
-		r = blob_bad(&id, e, 0, "its data are not what its row states");
-	if (r == 0 && !is_hist)
-		r = chunkdata_axis(d, c->axis, e, &axis);
 	if (r < 0)
 		return r;
 	if (is_hist)
 		why = hists_get_body(blob.body, blob.len, blob.count, hists);
 	else
 		why = values_points(d->columns, blob.body, blob.len, blob.count, axis, points);
+	return why ? blob_bad(&id, e, BLOB_HEADER, why) : 0;
+}
+
+int chunkdata_view(struct chunkdata *d, const struct chunk *c, struct err *e, struct points *points,
+		   struct points_view *ret)
+{
+	const struct blob_id id = {d->path, "chunk", c->series, c->ordinal};
+	struct axis *axis;
+	const char *why;
+	struct blob blob;
+	int r = chunkdata_blob(d, c, &id, false, e, &blob, &axis);
+
+	if (r < 0)
+		return r;
+	why = values_view(d->columns, blob.body, blob.len, blob.count, axis, points, ret);
 	return why ? blob_bad(&id, e, BLOB_HEADER, why) : 0;
 }
 

@@ -119,6 +119,8 @@ void points_init(struct points *p);
 void points_done(struct points *p);
 /* Room for n points in all. 0 or -ENOMEM. */
 int points_reserve(struct points *p, size_t n);
+/* Append n points of another, from `at` on. 0 or -ENOMEM. */
+int points_append(struct points *p, const struct points *from, size_t at, size_t n);
 
 /* Columns of somebody else's points. */
 struct points_view {
@@ -310,6 +312,10 @@ int values_encode(struct column_codec *c, struct buf *b, const struct presence *
 /* Append the n points that a body has on an axis. NULL or what is wrong. */
 const char *values_points(struct column_codec *c, const unsigned char *p, size_t len, size_t n,
 			  struct axis *a, struct points *out);
+/* The same, where the axis' own columns serve if the series has all its rows; out is
+ * emptied and holds the rest. */
+const char *values_view(struct column_codec *c, const unsigned char *p, size_t len, size_t n,
+			struct axis *a, struct points *out, struct points_view *ret);
 
 /* ---- merged.c: several commits as one row ------------------------------------- */
 

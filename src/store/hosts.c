@@ -28,6 +28,44 @@ static void hosts_drop_tail(struct hosts_one *h, size_t from, size_t to)
 	h->n_tail -= to - from;
 }
 
+static void hosts_sql_done(struct hosts_one *h)
+{
+	size_t i;
+
+	for (i = 0; i < HOSTS_SQL_N; i++) {
+		sqlite3_finalize(h->sql[i]);
+		h->sql[i] = NULL;
+	}
+}
+
+int hosts_sql(struct hosts_one *h, enum hosts_sql which, struct err *e, sqlite3_stmt **ret)
+{
+	static const char *const texts[HOSTS_SQL_N] = {
+		[HOSTS_KIND] = "SELECT kind FROM series WHERE id = ?1",
+		[HOSTS_CHUNKS] =
+			"SELECT " CHUNKROW_COLUMNS " FROM chunk WHERE series = ?1 ORDER BY ordinal",
+		[HOSTS_CHUNK] =
+			"SELECT " CHUNKROW_COLUMNS " FROM chunk WHERE series = ?1 AND ordinal = ?2",
+		[HOSTS_SUMMARY] = "SELECT blob FROM summary WHERE id = ?1",
+	};
+	int r = 0;
+
+	*ret = h->sql[which];
+	if (!*ret)
+		r = db_prepare(h->db, texts[which], e, ret);
+	if (r == 0 && !h->moves)
+		h->sql[which] = *ret;
+	return r;
+}
+
+void hosts_sql_end(struct hosts_one *h, enum hosts_sql which, sqlite3_stmt *st)
+{
+	if (st && st == h->sql[which])
+		sqlite3_reset(st);
+	else
+		sqlite3_finalize(st);
+}
+
 void store_reader_close(struct store_reader *r)
 {
 	size_t i;
@@ -41,6 +79,7 @@ void store_reader_close(struct store_reader *r)
 		free(r->hosts[i].path);
 		free(r->hosts[i].dir);
 		free(r->hosts[i].file);
+		hosts_sql_done(&r->hosts[i]);
 		axis_cache_done(&r->hosts[i].axes);
 		sqlite3_close_v2(r->hosts[i].db);
 	}
@@ -146,6 +185,7 @@ static void hosts_follow(struct hosts_one *h)
 	buf_done(&told);
 	if (r < 0 || !view.path)
 		return;
+	hosts_sql_done(h);
 	axis_cache_done(&h->axes);
 	sqlite3_close_v2(h->db);
 	hosts_drop_tail(h, 0, h->n_tail);

@@ -204,8 +204,7 @@ static int newer_prepare(struct newer *w)
 	hosts_end(w->h);
 	if (r < 0)
 		return r;
-	r = chunkdata_open(&w->data, w->h->db, w->h->path, &w->r->codec, &w->r->columns,
-			   &w->h->axes, w->e);
+	chunkdata_init(&w->data, w->h->db, w->h->path, &w->r->codec, &w->r->columns, &w->h->axes);
 	for (i = 0; r == 0 && i < NEWER_N; i++)
 		r = db_prepare(w->h->db, newer_sql[i], w->e, &w->sql[i]);
 	return r;
@@ -215,7 +214,7 @@ static void newer_done(struct newer *w)
 {
 	size_t i;
 
-	chunkdata_close(&w->data);
+	chunkdata_done(&w->data);
 	for (i = 0; i < NEWER_N; i++)
 		sqlite3_finalize(w->sql[i]);
 	points_done(&w->points);

@@ -38,7 +38,7 @@ static void query_close(struct query_host *h)
 {
 	size_t i;
 
-	chunkdata_close(&h->data);
+	chunkdata_done(&h->data);
 	hosts_end(h->h);
 	treewalk_done(&h->tree);
 	for (i = 0; i < QUERY_N; i++)
@@ -59,7 +59,7 @@ static int query_open(struct query *q, struct hosts_one *h)
 	hosts_end(h);
 	if (r < 0)
 		return r;
-	r = chunkdata_open(&to->data, h->db, h->path, &q->r->codec, &q->r->columns, &h->axes, q->e);
+	chunkdata_init(&to->data, h->db, h->path, &q->r->codec, &q->r->columns, &h->axes);
 	for (i = 0; r == 0 && i < QUERY_N; i++)
 		r = db_prepare(h->db, query_sql[i], q->e, &to->sql[i]);
 	treewalk_init(&to->tree, q->r, h, to->sql[QUERY_TREE], q->e);

@@ -276,17 +276,12 @@ int salvage_chunks(struct salvage *w)
 		w->v.kinds[i] = w->s.catalog.series[i].kind;
 	if (r < 0)
 		return r;
-	if (chunkdata_open(&w->data, w->from, w->v.path, &w->v.codec, &w->v.columns, NULL, NULL) <
-	    0) {
-		w->ret->rows_lost++; /* no table axis */
-		chunkdata_close(&w->data);
-		return 0;
-	}
+	chunkdata_init(&w->data, w->from, w->v.path, &w->v.codec, &w->v.columns, NULL);
 	for (i = 0; r == 0 && i < n; i++)
 		r = salvage_one_series(w, (uint32_t)i + 1);
 	if (r == 0)
 		r = salvage_write(w);
-	chunkdata_close(&w->data);
+	chunkdata_done(&w->data);
 	if (r == 0)
 		r = db_exec(w->s.db, "DELETE FROM chunk WHERE pack = 9223372036854775807", w->e);
 	return r;

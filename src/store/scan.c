@@ -93,48 +93,43 @@ static bool scan_wants(const struct scan *s, uint32_t segment, int64_t time, int
 	return !scan_is_repeated(s, segment, step);
 }
 
-/* Of points [from, from + n) those that are wanted, moved together; how many. */
-static size_t scan_filter(struct scan *s, uint32_t segment, size_t from, size_t n)
+/* Of the points of v those that are wanted, copied to s->points, which may be where v
+ * is. */
+static void scan_filter(struct scan *s, uint32_t segment, struct points_view *v)
 {
 	const struct store_range *g = s->range;
 	struct points *p = &s->points;
-	size_t i, to = from;
+	size_t i, to = 0;
 
 	if (!g->by_time && !g->by_step && (g->all_segments || segment + 1 >= s->n_covers))
-		return n;
-	for (i = from; i < from + n; i++) {
-		if (!scan_wants(s, segment, p->time[i], p->step[i]))
+		return;
+	for (i = 0; i < v->n; i++) {
+		if (!scan_wants(s, segment, v->time[i], v->step[i]))
 			continue;
-		p->time[to] = p->time[i];
-		p->step[to] = p->step[i];
-		p->thread[to] = p->thread[i];
-		p->value[to++] = p->value[i];
+		p->time[to] = v->time[i];
+		p->step[to] = v->step[i];
+		p->thread[to] = v->thread[i];
+		p->value[to++] = v->value[i];
 	}
-	return to - from;
+	*v = points_slice(p, 0, to);
 }
 
-/* Points [from, from + n), all of one segment. */
-static int scan_give_points(struct scan *s, uint32_t segment, size_t from, size_t n)
+/* Points of one segment. */
+static int scan_give_points(struct scan *s, uint32_t segment, const struct points_view *all)
 {
-	const struct points *in = &s->points;
+	struct points_view v = *all;
 	size_t i;
 	int r = 0;
 
-	n = scan_filter(s, segment, from, n);
+	scan_filter(s, segment, &v);
 	if (s->block) {
-		const struct store_block b = {n,
-					      in->time + from,
-					      in->step + from,
-					      in->thread + from,
-					      in->value + from,
-					      segment};
+		const struct store_block b = {v.n, v.time, v.step, v.thread, v.value, segment};
 
-		return n ? s->block(s->arg, &b) : 0;
+		return v.n ? s->block(s->arg, &b) : 0;
 	}
-	for (i = from; r == 0 && i < from + n; i++) {
-		const struct store_point p = {in->time[i],  in->step[i],
-					      in->value[i], (uint32_t)in->thread[i],
-					      segment,      NULL};
+	for (i = 0; r == 0 && i < v.n; i++) {
+		const struct store_point p = {
+			v.time[i], v.step[i], v.value[i], (uint32_t)v.thread[i], segment, NULL};
 
 		r = s->fn(s->arg, &p);
 	}
@@ -166,7 +161,7 @@ static int scan_give_hist(const struct scan *s, size_t i, uint32_t segment)
 static int scan_load_kind(struct scan *s)
 {
 	sqlite3_stmt *st;
-	int rc, r = db_prepare(s->h->db, "SELECT kind FROM series WHERE id = ?1", s->e, &st);
+	int rc, r = hosts_sql(s->h, HOSTS_KIND, s->e, &st);
 
 	if (r < 0)
 		return r;
@@ -178,7 +173,7 @@ static int scan_load_kind(struct scan *s)
 		r = err_set(s->e, -ENOENT, "%s: no series %u", s->h->path, s->series);
 	else
 		r = db_fail(s->h->db, rc, "reading table series", s->e);
-	sqlite3_finalize(st);
+	hosts_sql_end(s->h, HOSTS_KIND, st);
 	return r;
 }
 
@@ -188,9 +183,7 @@ static int scan_load_chunks(struct scan *s)
 	sqlite3_stmt *st;
 	int rc, r;
 
-	r = db_prepare(s->h->db,
-		       "SELECT " CHUNKROW_COLUMNS " FROM chunk WHERE series = ?1 ORDER BY ordinal",
-		       s->e, &st);
+	r = hosts_sql(s->h, HOSTS_CHUNKS, s->e, &st);
 	if (r < 0)
 		return r;
 	sqlite3_bind_int64(st, 1, s->series);
@@ -203,7 +196,7 @@ static int scan_load_chunks(struct scan *s)
 	}
 	if (r == 0 && rc != SQLITE_DONE)
 		r = db_fail(s->h->db, rc, "reading table chunk", s->e);
-	sqlite3_finalize(st);
+	hosts_sql_end(s->h, HOSTS_CHUNKS, st);
 	return r;
 }
 
@@ -238,7 +231,7 @@ static int scan_load_nodes(struct scan *s)
 	if (s->n_chunks == 0)
 		return 0;
 	nodes = xcalloc(SUMMARY_PAGE, sizeof(*nodes));
-	r = db_prepare(s->h->db, "SELECT blob FROM summary WHERE id = ?1", s->e, &db.get);
+	r = hosts_sql(s->h, HOSTS_SUMMARY, s->e, &db.get);
 	while (r == 0 && at < s->n_chunks) {
 		uint64_t page = s->chunks[at].c.ordinal / SUMMARY_PAGE;
 
@@ -250,7 +243,7 @@ static int scan_load_nodes(struct scan *s)
 			r = err_set(s->e, -EUCLEAN, "%s: table summary: series %u lacks chunks",
 				    s->h->path, s->series);
 	}
-	sqlite3_finalize(db.get);
+	hosts_sql_end(s->h, HOSTS_SUMMARY, db.get);
 	free(nodes);
 	return r;
 }
@@ -275,7 +268,8 @@ static int scan_load(struct scan *s)
 
 /* The points of a chunk, by its row as it is now: since the row was read, retention
  * may have deleted it, or its data moved. 1, or 0: it is gone. */
-static int scan_read_chunk(struct scan *s, struct chunkdata *d, sqlite3_stmt *st, struct chunk *c)
+static int scan_read_chunk(struct scan *s, struct chunkdata *d, sqlite3_stmt *st, struct chunk *c,
+			   struct points_view *ret)
 {
 	bool is_hist = s->kind == SINK_HISTOGRAM;
 	int rc, r = hosts_begin(s->h, s->e);
@@ -293,7 +287,8 @@ static int scan_read_chunk(struct scan *s, struct chunkdata *d, sqlite3_stmt *st
 		r = db_fail(s->h->db, rc, "reading table chunk", s->e);
 	sqlite3_reset(st);
 	if (r == 0 && rc == SQLITE_ROW)
-		r = chunkdata_read(d, c, is_hist, s->e, &s->points, &s->hists);
+		r = is_hist ? chunkdata_read(d, c, true, s->e, NULL, &s->hists)
+			    : chunkdata_view(d, c, s->e, &s->points, ret);
 	chunkdata_end(d); /* the caller's function may take its time */
 	hosts_end(s->h);
 	return r < 0 ? r : rc == SQLITE_ROW;
@@ -304,30 +299,26 @@ static int scan_chunks(struct scan *s)
 	bool is_hist = s->kind == SINK_HISTOGRAM;
 	sqlite3_stmt *st = NULL;
 	struct chunkdata d;
+	struct points_view v;
 	size_t i, k;
 	int r;
 
-	r = chunkdata_open(&d, s->h->db, s->h->path, &s->r->codec, &s->r->columns, &s->h->axes,
-			   s->e);
-	if (r == 0)
-		r = db_prepare(s->h->db,
-			       "SELECT " CHUNKROW_COLUMNS
-			       " FROM chunk WHERE series = ?1 AND ordinal = ?2",
-			       s->e, &st);
+	chunkdata_init(&d, s->h->db, s->h->path, &s->r->codec, &s->r->columns, &s->h->axes);
+	r = hosts_sql(s->h, HOSTS_CHUNK, s->e, &st);
 	for (i = 0; r == 0 && i < s->n_chunks; i++) {
 		struct chunk *c = &s->chunks[i].c;
 
 		if (!scan_wants_chunk(s, &s->chunks[i]))
 			continue;
-		r = scan_read_chunk(s, &d, st, c);
+		r = scan_read_chunk(s, &d, st, c, &v);
 		if (r <= 0)
 			continue;
-		r = is_hist ? 0 : scan_give_points(s, c->segment.no, 0, c->n);
+		r = is_hist ? 0 : scan_give_points(s, c->segment.no, &v);
 		for (k = 0; is_hist && r == 0 && k < c->n; k++)
 			r = scan_give_hist(s, k, c->segment.no);
 	}
-	sqlite3_finalize(st);
-	chunkdata_close(&d);
+	hosts_sql_end(s->h, HOSTS_CHUNK, st);
+	chunkdata_done(&d);
 	return r;
 }
 
@@ -364,6 +355,7 @@ static int scan_give_block(struct scan *s, struct segment *at, size_t n)
 {
 	bool is_hist = s->kind == SINK_HISTOGRAM;
 	uint32_t segment = at->no;
+	struct points_view v;
 	size_t i, from = 0;
 	int64_t time, step;
 	int r = 0;
@@ -374,12 +366,16 @@ static int scan_give_block(struct scan *s, struct segment *at, size_t n)
 		if (is_hist) {
 			r = scan_give_hist(s, i, at->no);
 		} else if (at->no != segment) {
-			r = scan_give_points(s, segment, from, i - from);
+			v = points_slice(&s->points, from, i - from);
+			r = scan_give_points(s, segment, &v);
 			from = i;
 			segment = at->no;
 		}
 	}
-	return r || is_hist ? r : scan_give_points(s, segment, from, n - from);
+	if (r || is_hist)
+		return r;
+	v = points_slice(&s->points, from, n - from);
+	return scan_give_points(s, segment, &v);
 }
 
 static int scan_tail(struct scan *s, bool give)

@@ -353,6 +353,15 @@ int fold_note_merged(struct store *s, const struct blob_id *id, const struct blo
  * merged with them. seal: all becomes chunks if these are the last rows. */
 int fold_batch(struct store *s, uint64_t bytes_max, bool seal, struct err *e);
 
+#define FOLD_DIRECT (64u << 10) /* samples of a commit that is folded at once, without a row, */
+#define FOLD_DIRECT_SERIES 256u /* if it has so many a series */
+/* Is that so now? */
+bool fold_takes_commit(const struct store *s, size_t samples, size_t series);
+/* Commit seq, with all rows before it: in the transaction that is open, which it ends
+ * if it goes well. */
+struct gather_memory;
+int fold_commit(struct store *s, uint64_t seq, const struct gather_memory *memory, struct err *e);
+
 /* ---- build.c: series on axes ----------------------------------------------------- */
 
 #define BUILD_POINTS (3 * CHUNK_POINTS_MAX / 2) /* of a series; then some are put onto axes */
@@ -388,6 +397,7 @@ struct build {
 	size_t n_axes, cap_axes;
 	struct build_slot slots[BUILD_AXES];
 	size_t n_slots;
+	bool quick; /* what does not fill an axis will soon be put again */
 	uint64_t clock;
 	struct build_entry *entries;
 	size_t n_entries, cap_entries;
@@ -413,9 +423,17 @@ int fold_write_merged(struct store *s, const struct build *b, uint64_t seq, uint
 
 /* ---- gather.c: the tail by series -------------------------------------------------- */
 
-/* Give the points of rows, oldest first, to b, series by series. 0 or -errno. */
-int gather_rows(struct store *s, const struct fold_row *rows, size_t n, struct build *b,
-		struct err *e);
+/* Points of a commit that has no row: n series, ascending, so many of each. */
+struct gather_memory {
+	const struct points *points;
+	const uint32_t *series, *lengths;
+	size_t n;
+};
+
+/* Give the points of rows, oldest first, then of memory (NULL: none), to b, series by
+ * series. 0 or -errno. */
+int gather_rows(struct store *s, const struct fold_row *rows, size_t n,
+		const struct gather_memory *memory, struct build *b, struct err *e);
 
 /* ---- seal.c: entries to chunks ------------------------------------------------------ */
 
@@ -461,15 +479,19 @@ struct chunkdata {
 	struct axis_cache own;
 	struct buf bytes;
 };
-/* axes: where decoded axes are kept, also for others; NULL: until it is closed. */
-int chunkdata_open(struct chunkdata *d, sqlite3 *db, const char *path, struct blob_codec *codec,
-		   struct column_codec *columns, struct axis_cache *axes, struct err *e);
-void chunkdata_close(struct chunkdata *d);
+/* axes: where decoded axes are kept, also for others; NULL: until it is done. */
+void chunkdata_init(struct chunkdata *d, sqlite3 *db, const char *path, struct blob_codec *codec,
+		    struct column_codec *columns, struct axis_cache *axes);
+void chunkdata_done(struct chunkdata *d);
 /* Let go of the pack, so that no transaction stays open. */
 void chunkdata_end(struct chunkdata *d);
 /* Append a chunk's points to points or hists. */
 int chunkdata_read(struct chunkdata *d, const struct chunk *c, bool is_hist, struct err *e,
 		   struct points *points, struct hists *hists);
+/* A chunk's points, which need not be copied: valid until the next call, points holding
+ * some of them. */
+int chunkdata_view(struct chunkdata *d, const struct chunk *c, struct err *e, struct points *points,
+		   struct points_view *ret);
 
 /* ---- sumtree.c: summary trees ------------------------------------------------------------ */
 
@@ -524,6 +546,15 @@ struct hosts_tail {
 	struct blob blob; /* body owned */
 };
 
+/* Statements that are kept, but not of files that move. */
+enum hosts_sql {
+	HOSTS_KIND,
+	HOSTS_CHUNKS,
+	HOSTS_CHUNK,
+	HOSTS_SUMMARY,
+	HOSTS_SQL_N
+};
+
 struct hosts_one {
 	char *name, *path; /* path: of what is open */
 	char *dir, *file;
@@ -535,6 +566,7 @@ struct hosts_one {
 	size_t n_tail, cap_tail, tail_bytes;
 	int64_t folds; /* as of which the merged rows are */
 	struct axis_cache axes;
+	sqlite3_stmt *sql[HOSTS_SQL_N]; /* made when first used */
 };
 
 struct store_reader {
@@ -551,6 +583,9 @@ struct store_reader {
 int hosts_sync_tail(struct store_reader *r, struct hosts_one *h, struct err *e);
 int hosts_begin(struct hosts_one *h, struct err *e);
 void hosts_end(struct hosts_one *h);
+/* A statement, until hosts_sql_end(). */
+int hosts_sql(struct hosts_one *h, enum hosts_sql which, struct err *e, sqlite3_stmt **ret);
+void hosts_sql_end(struct hosts_one *h, enum hosts_sql which, sqlite3_stmt *st);
 
 /* Append what a row of the tail has of a series; nothing if it has none. */
 int hosts_points(struct store_reader *r, const struct hosts_one *h, const struct hosts_tail *row,

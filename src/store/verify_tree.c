@@ -339,12 +339,11 @@ int verify_chunks(struct verify *v)
 
 	t.leaf_page = UINT64_MAX;
 	t.db = (struct sumtree_db){.path = v->path, .codec = &v->codec, .columns = &v->columns};
-	r = chunkdata_open(&t.data, v->db, v->path, &v->codec, &v->columns, NULL, v->e);
-	if (r == 0)
-		r = db_prepare(v->db, "SELECT blob FROM summary WHERE id = ?1", v->e, &t.db.get);
+	chunkdata_init(&t.data, v->db, v->path, &v->codec, &v->columns, NULL);
+	r = db_prepare(v->db, "SELECT blob FROM summary WHERE id = ?1", v->e, &t.db.get);
 	r = r == 0 ? verify_walk(&t) : verify_found(v, r, "chunk", "%s", "");
 	sqlite3_finalize(t.db.get);
-	chunkdata_close(&t.data);
+	chunkdata_done(&t.data);
 	free(t.level.nodes);
 	return r;
 }
