@@ -469,3 +469,21 @@ int hosts_begin(struct hosts_one *h, struct err *e)
 	hosts_follow(h);
 	return db_exec(h->db, "BEGIN", e);
 }
+
+int hosts_forgive(struct store_reader *r, struct hosts_one *h, int code, const struct err *why,
+		  struct err *e)
+{
+	if (code != -EUCLEAN || why->code != -EUCLEAN) {
+		if (why->code)
+			err_set(e, code, "%s", why->text);
+		return code;
+	}
+	if (!h->damaged)
+		buf_printf(
+			&r->warning,
+			"%s; this file is damaged and not all of it is shown: `lapse fsck` tells "
+			"what is wrong, with --repair it keeps what can be read\n",
+			why->text);
+	h->damaged = true;
+	return 0;
+}

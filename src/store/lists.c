@@ -210,11 +210,16 @@ static int lists_host_processes(struct store_reader *r, unsigned host,
 {
 	struct lists_processes l = {.fn = fn, .arg = arg};
 	struct hosts_one *h = &r->hosts[host];
+	struct err why = {0};
 	int code;
 
 	map_init(&l.lanes);
 	map_init(&l.sums);
-	code = lists_load_lanes(&l, r, h, sync, e);
+	code = lists_load_lanes(&l, r, h, sync, &why);
+	if (sync) /* the processes are there without their counts */
+		code = hosts_forgive(r, h, code, &why, e);
+	else if (code < 0)
+		err_set(e, code, "%s", why.text);
 	if (code == 0)
 		code = lists_walk(h, host,
 				  "SELECT id, pid, ppid, role, program, rank, local_rank,"
@@ -234,8 +239,12 @@ int store_reader_processes(struct store_reader *r,
 	int code = 0;
 	size_t i;
 
-	for (i = 0; code == 0 && i < r->n_hosts; i++)
-		code = lists_host_processes(r, (unsigned)i, &lists_all, true, fn, arg, e);
+	for (i = 0; code == 0 && i < r->n_hosts; i++) {
+		struct err why = {0};
+
+		code = lists_host_processes(r, (unsigned)i, &lists_all, true, fn, arg, &why);
+		code = hosts_forgive(r, &r->hosts[i], code, &why, e);
+	}
 	return code;
 }
 
@@ -396,9 +405,16 @@ int store_reader_series(struct store_reader *r, int (*fn)(void *arg, const struc
 	size_t i;
 
 	for (i = 0; code == 0 && i < r->n_hosts; i++) {
-		code = lists_load_counts(&l, r, &r->hosts[i], e);
-		if (code == 0)
-			code = lists_host_series(r, (unsigned)i, &lists_all, &l, e);
+		struct err why = {0};
+
+		/* The series are there without their counts. */
+		code = lists_load_counts(&l, r, &r->hosts[i], &why);
+		code = hosts_forgive(r, &r->hosts[i], code, &why, e);
+		if (code < 0)
+			break;
+		err_clear(&why);
+		code = lists_host_series(r, (unsigned)i, &lists_all, &l, &why);
+		code = hosts_forgive(r, &r->hosts[i], code, &why, e);
 	}
 	free(l.counts);
 	return code;
@@ -454,12 +470,15 @@ int store_reader_events(struct store_reader *r, int (*fn)(void *arg, const struc
 			void *arg, struct err *e)
 {
 	struct lists_events l = {fn, arg};
-	int code = 0;
+	int code = 0, first = 0;
 	size_t i;
 
-	for (i = 0; code == 0 && i < r->n_hosts; i++)
+	/* A damaged file does not hide what the others have. */
+	for (i = 0; (code == 0 || code == -EUCLEAN) && i < r->n_hosts; i++) {
 		code = lists_host_events(r, (unsigned)i, &lists_all, &l, e);
-	return code;
+		first = first ? first : code;
+	}
+	return first;
 }
 
 /* Ids and commits of events ascend together: only the new ones are passed to
@@ -518,10 +537,12 @@ int store_reader_attrs(struct store_reader *r,
 				 const char *value),
 		       void *arg, struct err *e)
 {
-	int code = 0;
+	int code = 0, first = 0;
 	size_t i;
 
-	for (i = 0; code == 0 && i < r->n_hosts; i++)
+	for (i = 0; (code == 0 || code == -EUCLEAN) && i < r->n_hosts; i++) {
 		code = lists_new_attrs(r, (unsigned)i, 0, fn, arg, e);
-	return code;
+		first = first ? first : code;
+	}
+	return first;
 }

@@ -241,8 +241,12 @@ int store_reader_run(struct store_reader *r, struct store_run *out, struct err *
 	int code = 0;
 	size_t i;
 
-	for (i = 0; code == 0 && i < r->n_hosts; i++)
-		code = runinfo_host(r, &r->hosts[i], &first, &run, e);
+	for (i = 0; code == 0 && i < r->n_hosts; i++) {
+		struct err why = {0};
+
+		code = runinfo_host(r, &r->hosts[i], &first, &run, &why);
+		code = hosts_forgive(r, &r->hosts[i], code, &why, e);
+	}
 	if (code < 0)
 		return code;
 	for (i = 0; i < RUNINFO_TEXTS; i++)

@@ -136,7 +136,9 @@ struct store_reader;
 int store_reader_open(const char *dir, struct err *e, struct store_reader **ret);
 void store_reader_close(struct store_reader *r);
 
-/* What could not be read: "" or sentences, one a line. Owned by the reader. */
+/* What could not be read: "" or sentences, one a line. Owned by the reader; good until
+ * its next call. store_reader_run(), _processes() and _series() tell of damage here and
+ * go on; the others fail. */
 const char *store_reader_warning(const struct store_reader *r);
 
 /* What is known of the run; strings are owned by the reader. */

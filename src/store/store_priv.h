@@ -558,7 +558,8 @@ enum hosts_sql {
 struct hosts_one {
 	char *name, *path; /* path: of what is open */
 	char *dir, *file;
-	bool moves; /* another file may come to be the one to read */
+	bool moves;   /* another file may come to be the one to read */
+	bool damaged; /* which has been told */
 	dev_t dev;
 	ino_t ino;
 	sqlite3 *db;
@@ -582,6 +583,10 @@ struct store_reader {
 /* Bring host's tail up to date with the transaction that is open. */
 int hosts_sync_tail(struct store_reader *r, struct hosts_one *h, struct err *e);
 int hosts_begin(struct hosts_one *h, struct err *e);
+/* What reading from h gave, code and why: damage of one host's file is told by the
+ * warning, once, and becomes 0; all else is handed on. */
+int hosts_forgive(struct store_reader *r, struct hosts_one *h, int code, const struct err *why,
+		  struct err *e);
 void hosts_end(struct hosts_one *h);
 /* A statement, until hosts_sql_end(). */
 int hosts_sql(struct hosts_one *h, enum hosts_sql which, struct err *e, sqlite3_stmt **ret);

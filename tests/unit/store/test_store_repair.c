@@ -264,6 +264,55 @@ static void test_pages(void **state)
 	free(path);
 }
 
+static int on_series(void *arg, const struct store_series *s)
+{
+	unsigned *n = arg;
+
+	n[s->host]++;
+	return 0;
+}
+
+/* Whatever page of one host's file is damaged: the other's is all there, and if
+ * something is missing of it, it is told. */
+static void test_other_host(void **state)
+{
+	char *path = storetest_path(*state, "h.db"), *other = storetest_path(*state, "z.db");
+	struct store_reader *r;
+	struct store_run run;
+	size_t len, page, told = 0;
+	unsigned char *data, noise[PAGE];
+	struct err e = {0};
+
+	storetest_close(fill(*state));
+	data = file_get(path, &len);
+	file_put(other, data, len);
+	memset(noise, 0xa5, sizeof(noise));
+	for (page = 0; page < 40 && page < len / PAGE; page++) {
+		unsigned n[2] = {0};
+		struct stat st;
+		int fd = open(path, O_WRONLY);
+
+		assert_int_equal(pwrite(fd, noise, PAGE, (off_t)(page * PAGE)), PAGE);
+		close(fd);
+		assert_int_equal(store_reader_open(*state, &e, &r), 0);
+		if (store_reader_run(r, &run, &e) < 0 || store_reader_series(r, on_series, n, &e) < 0)
+			fail_msg("page %zu: %s", page, e.text);
+		assert_int_equal(run.outcome, RUN_EXITED);
+		assert_int_equal(n[strchr(run.hosts, ',') ? 1 : 0], SERIES);
+		if (store_reader_warning(r)[0])
+			told++;
+		else
+			assert_int_equal(n[0], SERIES);
+		store_reader_close(r);
+		assert_int_equal(stat(path, &st), 0);
+		file_put(path, data, len);
+	}
+	assert_true(told > 3);
+	free(data);
+	free(path);
+	free(other);
+}
+
 static void test_first_page(void **state)
 {
 	char *path = storetest_path(*state, "h.db");
@@ -398,6 +447,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_sound, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other_host, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first_page, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_blobs, setup, teardown),
