@@ -21,13 +21,12 @@
 
 #define RETAIN_SLICE_NS 20000000         /* of one call, about */
 #define RETAIN_ROWS 64u                  /* rows between two looks at the clock */
-#define RETAIN_PAGES 512                 /* given back to the file system between two */
+#define RETAIN_PAGES 64                  /* given back between two looks at the clock */
 #define RETAIN_AGE_PARTS 16              /* points may be older than the limit by a 16th of it, */
 #define RETAIN_AGE_MIN_NS 1000000000LL   /* at least 1 s, */
 #define RETAIN_AGE_MAX_NS 600000000000LL /* at most 10 min */
-#define RETAIN_AGAIN_NS                                                                            \
-	60000000000LL             /* a pass that freed nothing, or failed, is not repeated before */
-#define RETAIN_FREE_MIN (4 << 20) /* free pages of this size are not worth shrinking the file */
+#define RETAIN_AGAIN_NS 60000000000LL    /* a pass that failed is not repeated before */
+#define RETAIN_FREE_MAX 1024             /* free pages that a pass may leave for a while */
 
 enum retain_sql {
 	RETAIN_WALK,
@@ -78,6 +77,7 @@ struct retain {
 	int64_t end;                             /* of its series so far */
 	struct retain_row rows[RETAIN_ROWS + 1]; /* n_rows, with the one to look ahead */
 	size_t n_rows;
+	int64_t free;     /* free pages when it began */
 	uint64_t dropped; /* chunks */
 	bool dry;         /* only count them */
 };
@@ -427,29 +427,37 @@ static int retain_slice(struct store *s, const struct store_limits *l, struct er
 	return r < 0 ? r : 1; /* the file may be cut now */
 }
 
-/* Is there so much free that the file should be cut? */
-static bool retain_is_loose(const struct retain_size *z, const struct store_limits *l)
+/* Should the file be cut? Looking for a free page takes longer the more there are: so
+ * what a pass frees is given back as it goes; what folds free is used again. */
+static bool retain_is_loose(const struct store *s, const struct retain_size *z,
+			    const struct store_limits *l)
 {
-	uint64_t free = (uint64_t)z->free * (uint64_t)z->page;
-
-	if (l->max_bytes && z->free && (uint64_t)z->pages * (uint64_t)z->page > l->max_bytes)
+	if (s->retain.pass && z->free > s->retain.pass->free + RETAIN_FREE_MAX)
 		return true;
-	return free > RETAIN_FREE_MIN && z->free > z->pages / 4;
+	return l->max_bytes && z->free && (uint64_t)z->pages * (uint64_t)z->page > l->max_bytes;
 }
 
+/* Give free pages back, in one transaction, down to as many as the pass found. */
 static int retain_shrink(struct store *s, const struct store_limits *l, struct retain_size *z,
 			 int64_t until, struct err *e)
 {
+	int64_t keep = s->retain.pass ? s->retain.pass->free : 0;
+	bool more = true;
 	char sql[64];
-	int r;
+	int r = db_run(s->sql[SQL_BEGIN], "beginning to cut the file", e);
 
 	sqlite3_snprintf(sizeof(sql), sql, "PRAGMA incremental_vacuum(%d)", RETAIN_PAGES);
-	do {
+	while (r == 0 && more) {
 		r = db_exec(s->db, sql, e);
 		if (r == 0)
 			r = retain_measure(s, e, z);
-	} while (r == 0 && retain_is_loose(z, l) && store_mono_ns() < until);
-	return r < 0 ? r : retain_is_loose(z, l);
+		more = retain_is_loose(s, z, l) || (s->retain.pass && z->free > keep);
+		if (store_mono_ns() >= until)
+			break;
+	}
+	if (r == 0)
+		r = db_run(s->sql[SQL_COMMIT], "cutting the file", e);
+	return r;
 }
 
 static int retain_step(struct store *s, const struct store_limits *l, struct err *e)
@@ -457,21 +465,25 @@ static int retain_step(struct store *s, const struct store_limits *l, struct err
 	int64_t now = store_mono_ns(), until = now + RETAIN_SLICE_NS;
 	struct retain_size z;
 	bool due;
-	int r;
+	int r = retain_measure(s, e, &z);
 
-	if (s->retain.pass)
-		return retain_slice(s, l, e, until);
-	r = retain_measure(s, e, &z);
 	if (r < 0)
 		return r;
+	if (retain_is_loose(s, &z, l)) {
+		r = retain_shrink(s, l, &z, until, e);
+		return r < 0 ? r : 1;
+	}
+	if (s->retain.pass)
+		return retain_slice(s, l, e, until);
 	due = l->keep_raw_ns && now >= s->retain.age_ns;
 	due = due || (retain_is_large(&z, l) && now >= s->retain.size_ns &&
 		      s->meta[META_PACK] != s->retain.pack);
-	if (due) {
-		r = retain_new(s, e);
-		return r < 0 ? r : 1;
-	}
-	return retain_is_loose(&z, l) ? retain_shrink(s, l, &z, until, e) : 0;
+	if (!due)
+		return 0;
+	r = retain_new(s, e);
+	if (r == 0)
+		s->retain.pass->free = z.free;
+	return r < 0 ? r : 1;
 }
 
 /* What a failed slice has counted is no longer true: the pass begins anew. */
