@@ -16,10 +16,10 @@ import threading
 LIBC = ctypes.CDLL(None, use_errno=True)
 HEAD_IN, HEAD_OUT = struct.Struct("<IIQQIIII"), struct.Struct("<IiQ")
 ATTR = struct.Struct("<QQQQQQIIIIIIIIII")
-(LOOKUP, FORGET, GETATTR, SETATTR, MKDIR, UNLINK, RMDIR, RENAME, LINK, OPEN, READ, WRITE, STATFS, RELEASE,
- FSYNC, FLUSH, INIT, OPENDIR, READDIR, RELEASEDIR, FSYNCDIR, ACCESS, CREATE, DESTROY, BATCH_FORGET,
- RENAME2) = (1, 2, 3, 4, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 25, 26, 27, 28, 29, 30, 34, 35, 38,
-             42, 45)
+LOOKUP, FORGET, GETATTR, SETATTR, MKDIR, UNLINK, RMDIR, RENAME, LINK = 1, 2, 3, 4, 9, 10, 11, 12, 13
+OPEN, READ, WRITE, STATFS, RELEASE, FSYNC, FLUSH, INIT = 14, 15, 16, 17, 18, 20, 25, 26
+OPENDIR, READDIR, RELEASEDIR, FSYNCDIR, CREATE, DESTROY = 27, 28, 29, 30, 35, 38
+BATCH_FORGET, RENAME2 = 42, 45
 SILENT = (FORGET, BATCH_FORGET)
 
 
@@ -53,6 +53,10 @@ class Server:
     def attributes(self, number, fd=None):
         st = os.fstat(fd) if fd is not None else os.lstat(self.paths[number])
         return struct.pack("<QII", 0, 0, 0) + self.attr(number, st)
+
+    def getattr(self, node, body):
+        fh = struct.unpack_from("<Q", body, 8)[0] if body[0] & 1 else None
+        return self.attributes(node, self.files.get(fh))
 
     def child(self, node, name):
         return os.path.join(self.paths[node], os.fsdecode(name.rstrip(b"\0")))
@@ -132,10 +136,10 @@ class Server:
 
     def do(self, opcode, node, body):
         calls = {
-            INIT: lambda: struct.pack("<IIIIHHIIHHI28x", 7, 31, 65536, 0, 16, 12, 65536, 1, 0, 0, 0),
+            INIT: lambda: struct.pack("<IIIIHHIIHHI28x", 7, 31, 65536, 0, 16, 12, 65536, 1, 0,
+                                      0, 0),
             LOOKUP: lambda: self.entry(self.child(node, body)),
-            GETATTR: lambda: self.attributes(node, self.files.get(struct.unpack_from("<Q", body, 8)[0])
-                                             if body[0] & 1 else None),
+            GETATTR: lambda: self.getattr(node, body),
             SETATTR: lambda: self.setattr(node, body),
             MKDIR: lambda: self.mkdir(node, body),
             UNLINK: lambda: os.unlink(self.child(node, body)) or b"",
@@ -179,7 +183,8 @@ class Server:
             except (KeyError, struct.error):
                 answer, error = b"", -errno.ESTALE
             with contextlib.suppress(OSError):
-                os.write(self.device, HEAD_OUT.pack(HEAD_OUT.size + len(answer), error, unique) + answer)
+                head = HEAD_OUT.pack(HEAD_OUT.size + len(answer), error, unique)
+                os.write(self.device, head + answer)
 
 
 def why_not():

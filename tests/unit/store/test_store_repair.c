@@ -295,7 +295,8 @@ static void test_other_host(void **state)
 		assert_int_equal(pwrite(fd, noise, PAGE, (off_t)(page * PAGE)), PAGE);
 		close(fd);
 		assert_int_equal(store_reader_open(*state, &e, &r), 0);
-		if (store_reader_run(r, &run, &e) < 0 || store_reader_series(r, on_series, n, &e) < 0)
+		if (store_reader_run(r, &run, &e) < 0 ||
+		    store_reader_series(r, on_series, n, &e) < 0)
 			fail_msg("page %zu: %s", page, e.text);
 		assert_int_equal(run.outcome, RUN_EXITED);
 		assert_int_equal(n[strchr(run.hosts, ',') ? 1 : 0], SERIES);
