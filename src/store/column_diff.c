@@ -9,10 +9,12 @@
 
 #define DIFF_WINDOWS 4u
 #define DIFF_WINDOW 256u
+#define DIFF_WINDOW_QUICK 64u
 #define DIFF_SHORT 16u      /* shortest window of a column that is cut into some */
 #define DIFF_WARM_UP 64u    /* of a window, not counted: the mean finds its level */
 #define DIFF_LONG 2048u     /* columns of which predictors are first tried on the windows, */
 #define DIFF_NEAR 0.06      /* and how many bits a value worse than the best they may be there; */
+#define DIFF_FEW 64u        /* numbers for which trying much does not pay */
 #define DIFF_SURPRISE 0.5   /* the whole is worse than what was seen of it */
 #define DIFF_NEAR_SHORT 0.3 /* of shorter columns, how many they may look worse */
 #define DIFF_SLACK 0.4      /* bits a value by which what is tried may look worse than the best */
@@ -173,7 +175,8 @@ static struct diff_sample diff_sample(struct column_work *w, size_t n, const str
 	if (n >= DIFF_WINDOWS * DIFF_SHORT) {
 		s.windows = DIFF_WINDOWS;
 		s.len = (n - COLUMN_ORDER_MAX) / DIFF_WINDOWS;
-		s.len = s.len < DIFF_WINDOW ? s.len : DIFF_WINDOW;
+		k = w->quick ? DIFF_WINDOW_QUICK : DIFF_WINDOW;
+		s.len = s.len < k ? s.len : k;
 		order = COLUMN_ORDER_MAX;
 	}
 	s.skip = s.len > 4 * DIFF_WARM_UP ? DIFF_WARM_UP : s.len / 4;
@@ -361,10 +364,13 @@ static void diff_try(struct column_work *w, size_t n, struct column_diff d, stru
 static void diff_try_all(struct column_work *w, size_t n, const struct diff_list *l,
 			 struct column_diff *ret)
 {
-	double least = diff_least(l), near = n >= DIFF_LONG ? DIFF_NEAR : DIFF_NEAR_SHORT;
+	double least = diff_least(l), near = DIFF_NEAR_SHORT;
 	size_t i;
 
-	near = w->quick ? 0 : near;
+	if (n >= DIFF_LONG || n < DIFF_FEW)
+		near = DIFF_NEAR;
+	if (w->quick)
+		near = 0;
 	ret->pack.bits = 1e18;
 	for (i = 0; i < l->n; i++)
 		if (l->size[i] <= least + near)

@@ -17,6 +17,7 @@
 #define PACK_LARGE 128u      /* 128 + 2 * (octave - 6) + sign */
 #define PACK_HEAVY 5u        /* widths between the usual and the middle that make a tail */
 #define PACK_BIAS 0.72       /* bits by which counting a part makes a symbol look cheaper */
+#define PACK_TABLE_MIN 64    /* bits: no table of symbols with its states is shorter */
 #define PACK_SYMBOL_BITS 5.0 /* that a symbol takes in the table, about */
 
 /* By how many numbers are smaller: branches that nobody can foresee cost more than
@@ -296,7 +297,7 @@ static void pack_plan_from(struct column_work *w, const struct pack_part *p,
 	kind = PACK_SYMBOL_BITS + (seen < n ? PACK_BIAS * times : 0);
 	for (more = 0; more <= COLUMN_FINE_LOG; more++) {
 		bits = (cost.bits[more] + (double)seen * pack_log2((uint32_t)seen)) * times +
-		       cost.kinds[more] * kind + (n < 1024 ? 64 : 190) +
+		       cost.kinds[more] * kind + (n < 1024 ? PACK_TABLE_MIN : 190) +
 		       (double)(finest + more) * (double)n;
 		if (bits < ret->bits)
 			*ret = (struct column_pack){centre, finest + more, true, bits};
@@ -323,7 +324,7 @@ void column_pack_plan(struct column_work *w, const int64_t *r, size_t n, struct 
 		finest = usual[i] > 7 ? usual[i] - 7 : 0;
 		if (finest > PACK_LOW_MAX - COLUMN_FINE_LOG)
 			finest = PACK_LOW_MAX - COLUMN_FINE_LOG;
-		if ((double)finest * (double)n < ret->bits)
+		if ((double)finest * (double)n + PACK_TABLE_MIN < ret->bits)
 			pack_plan_from(w, &part, range, centre, finest, ret);
 		if (usual[1] + PACK_HEAVY > usual[0])
 			break;
