@@ -64,10 +64,13 @@ static int build_put(struct build *b, uint32_t series, uint32_t axis, const stru
 		     size_t n)
 {
 	struct build_entry *x = build_entry(b, series, n);
-	int r = values_encode(b->columns, &b->bytes, &b->presence, v->value, n);
+	int r;
 
 	x->axis = axis;
 	x->is_full = b->axes[axis].n == CHUNK_POINTS_MAX;
+	b->columns->quick = b->quick && !x->is_full;
+	r = values_encode(b->columns, &b->bytes, &b->presence, v->value, n);
+	b->columns->quick = false;
 	x->len = b->bytes.len - x->at;
 	return r < 0 ? build_fail(b, r, series) : 0;
 }
@@ -121,8 +124,10 @@ static ssize_t build_own(struct build *b, uint32_t series, const struct points_v
 	slot->index = (uint32_t)b->n_axes++;
 	slot->used = ++b->clock;
 	r = axis_set(&slot->axis, &first);
+	b->columns->quick = b->quick && first.n < CHUNK_POINTS_MAX;
 	if (r == 0)
 		r = axis_encode(b->columns, &b->axis_bytes, &slot->axis);
+	b->columns->quick = false;
 	if (r < 0)
 		return build_fail(b, r, series);
 	a->len = b->axis_bytes.len - a->at;

@@ -400,14 +400,14 @@ static int commit_order_hists(const void *a, const void *b, void *rows)
 }
 
 /* The body of the tail row into c->body. */
-static int commit_encode(struct commit *c, struct catalog *d)
+static int commit_encode(struct commit *c, size_t n_series)
 {
-	struct tail_in in = {.n_positions = c->n_moved, .points = &c->sorted, .hists = &c->hists};
+	struct tail_in in = {.n_positions = c->n_moved,
+			     .points = &c->sorted,
+			     .n_blocks = n_series,
+			     .hists = &c->hists};
 	size_t i;
-	int r = commit_sort(c, d, &in.n_blocks);
 
-	if (r < 0)
-		return r;
 	c->order = commit_room(c->order, &c->cap_order, c->hists.n, sizeof(*c->order));
 	for (i = 0; i < c->hists.n; i++)
 		c->order[i] = (uint32_t)i;
@@ -452,7 +452,8 @@ static int commit_write_texts(struct store *s, uint64_t seq)
 	return r;
 }
 
-static int commit_write(struct store *s, uint64_t seq)
+/* direct: what is folded at once; NULL: s->codec holds the row. */
+static int commit_write(struct store *s, uint64_t seq, const struct gather_memory *direct)
 {
 	sqlite3_stmt *st = s->sql[SQL_TAIL];
 	const struct buf *blob = &s->codec.out;
@@ -464,30 +465,34 @@ static int commit_write(struct store *s, uint64_t seq)
 		r = commit_write_texts(s, seq);
 	if (r < 0)
 		return r;
+	if (direct)
+		return fold_commit(s, seq, direct, &s->err);
 	sqlite3_bind_int64(st, 1, (int64_t)seq);
 	sqlite3_bind_blob64(st, 2, blob->data, blob->len, SQLITE_STATIC);
 	r = db_run(st, "writing a commit", &s->err);
 	return r < 0 ? r : db_run(s->sql[SQL_COMMIT], "committing", &s->err);
 }
 
-static void commit_succeeded(struct store *s, uint64_t seq)
+static void commit_succeeded(struct store *s, uint64_t seq, bool direct)
 {
 	struct commit *c = &s->commit;
 	size_t i;
 
 	s->seq = seq;
-	if (s->tail_rows++ == 0)
-		s->tail_since = store_mono_ns();
-	s->tail_body += c->body.len;
+	if (!direct) {
+		if (s->tail_rows++ == 0)
+			s->tail_since = store_mono_ns();
+		s->tail_body += c->body.len;
+		s->stats.tail_bytes += s->codec.out.len;
+	}
 	s->stats.commits++;
 	s->stats.samples += c->n_samples;
 	for (i = 0; i < c->hists.n; i++)
 		s->stats.samples += c->hists.rows[i].count + c->hists.rows[i].nan;
-	s->stats.tail_bytes += s->codec.out.len;
 	for (i = 0; i < c->n_moved; i++) {
 		c->lanes[c->moved[i]].committed = c->lanes[c->moved[i]].next;
 		c->lanes[c->moved[i]].has_committed = true;
-		c->lanes[c->moved[i]].unfolded = true;
+		c->lanes[c->moved[i]].unfolded = !direct;
 	}
 	catalog_written(s);
 }
@@ -497,6 +502,9 @@ static int commit_commit(struct sink *sink)
 	struct store *s = commit_store(sink);
 	struct commit *c = &s->commit;
 	const struct blob_id id = {s->path, "tail", s->seq + 1, 0};
+	struct gather_memory memory;
+	size_t n_series = 0;
+	bool direct;
 	int r;
 
 	err_clear(&s->err);
@@ -508,17 +516,21 @@ static int commit_commit(struct sink *sink)
 		return err_set(&s->err, -EUCLEAN, "%s is corrupt; close and open it again",
 			       s->path);
 	}
-	r = commit_encode(c, &s->catalog);
-	if (r == 0)
+	r = commit_sort(c, &s->catalog, &n_series);
+	direct = r == 0 && c->hists.n == 0 && fold_takes_commit(s, c->n_samples, n_series);
+	if (r == 0 && !direct)
+		r = commit_encode(c, n_series);
+	if (r == 0 && !direct)
 		r = blob_seal(&s->codec, &id, BLOB_TAIL, (uint32_t)(c->n_samples + c->hists.n),
 			      &c->body);
+	memory = (struct gather_memory){&c->sorted, c->series, c->lengths, n_series};
 	if (r < 0)
 		err_errno(&s->err, r, "%s: encoding a commit of %zu samples", s->path,
 			  c->n_samples);
 	else
-		r = store_abort(s, commit_write(s, s->seq + 1));
+		r = store_abort(s, commit_write(s, s->seq + 1, direct ? &memory : NULL));
 	if (r == 0)
-		commit_succeeded(s, s->seq + 1);
+		commit_succeeded(s, s->seq + 1, direct);
 	commit_forget(c);
 	return r;
 }

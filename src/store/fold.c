@@ -12,11 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FOLD_LAZY_ROWS 15u /* merged rows that large commits leave before they take them, */
+#define FOLD_LAZY_PART 4u  /* unless they have at most this part of a commit's points */
+
 struct fold {
 	struct store *s;
 	struct err *e;
-	uint64_t bytes_max; /* of plain bodies to take, but at least one row */
-	bool all;           /* seal all, if this takes the last rows */
+	uint64_t bytes_max;                 /* of plain bodies to take, but at least one row */
+	bool all;                           /* seal all, if this takes the last rows */
+	const struct gather_memory *memory; /* a commit that is folded at once; NULL: none */
+	uint64_t seq;                       /* last commit, with that */
 	struct fold_row *rows;
 	size_t n_rows, cap_rows, n_merged; /* merged ones come first */
 	uint64_t bytes, points;            /* bodies of plain rows; points of all rows */
@@ -93,6 +98,24 @@ static int fold_take_range(struct fold *f, uint64_t from, uint64_t to)
 	return r;
 }
 
+/* Of n merged rows, the newest, that might be taken with a large commit, those that
+ * are worth it now: few points beside its own, or all of many rows. */
+static size_t fold_choose_lazily(const struct fold *f, size_t n)
+{
+	const struct store *s = f->s;
+	uint64_t points = 0;
+	size_t i;
+
+	if (n >= FOLD_LAZY_ROWS || f->memory->points->n / f->memory->n >= CHUNK_POINTS_MAX)
+		return n;
+	for (i = 0; i < n; i++) {
+		points += s->merged[s->n_merged - 1 - i].points;
+		if (points > f->points / FOLD_LAZY_PART)
+			break;
+	}
+	return i;
+}
+
 /* The merged rows to take with f->points from plain ones: each, from the newest
  * on, that has no more points than what is taken so far; all of them if all is
  * to be sealed or they have become too large together. */
@@ -108,14 +131,17 @@ static size_t fold_choose_merged(const struct fold *f, bool all)
 		return s->n_merged;
 	while (n < s->n_merged && s->merged[s->n_merged - 1 - n].points <= points)
 		points += s->merged[s->n_merged - 1 - n++].points;
-	return n;
+	return f->memory ? fold_choose_lazily(f, n) : n;
 }
 
 static void fold_put_in_front(struct fold *f, size_t n_plain)
 {
-	struct fold_row *copy = xcalloc(f->n_rows, sizeof(*copy));
+	struct fold_row *copy;
 	size_t n = f->n_rows - n_plain;
 
+	if (n == 0 || n_plain == 0)
+		return;
+	copy = xcalloc(f->n_rows, sizeof(*copy));
 	memcpy(copy, f->rows + n_plain, n * sizeof(*copy));
 	memcpy(copy + n, f->rows, n_plain * sizeof(*copy));
 	free(f->rows);
@@ -137,6 +163,9 @@ static int fold_take_rows(struct fold *f)
 	n_plain = f->n_rows;
 	if (s->tail_rows && n_plain == 0)
 		return err_set(f->e, -EUCLEAN, "%s: table tail lacks rows", s->path);
+	if (f->memory && n_plain != s->tail_rows)
+		return err_set(f->e, -EUCLEAN, "%s: table tail has other rows", s->path);
+	f->points += f->memory ? f->memory->points->n : 0;
 	f->all = f->all && n_plain == s->tail_rows;
 	f->n_merged = fold_choose_merged(f, f->all);
 	if (f->n_merged)
@@ -338,13 +367,15 @@ static int fold_lanes(struct fold *f)
 	int r = 0;
 
 	for (i = 0; r == 0 && i < f->s->commit.n_lanes; i++) {
-		const struct sink_position *p = &f->s->commit.lanes[i].committed;
+		const struct commit_lane *lane = &f->s->commit.lanes[i];
+		bool next = f->memory && lane->has_next;
+		const struct sink_position *p = next ? &lane->next : &lane->committed;
 
-		if (!f->s->commit.lanes[i].unfolded)
+		if (!lane->unfolded && !next)
 			continue;
 		sqlite3_bind_blob(st, 1, p->ring, sizeof(p->ring), SQLITE_STATIC);
 		sqlite3_bind_int64(st, 2, p->lane);
-		sqlite3_bind_int64(st, 3, (int64_t)f->s->seq);
+		sqlite3_bind_int64(st, 3, (int64_t)f->seq);
 		sqlite3_bind_int64(st, 4, (int64_t)p->pos);
 		sqlite3_bind_int64(st, 5, (int64_t)p->rec);
 		sqlite3_bind_int64(st, 6, (int64_t)p->stored);
@@ -360,19 +391,22 @@ static int fold_lanes(struct fold *f)
 static int fold_write(struct fold *f)
 {
 	struct store *s = f->s;
+	int64_t last = (int64_t)(f->memory ? f->seq : f->rows[f->n_rows - 1].seq);
 	sqlite3_stmt *st = s->sql[SQL_TAIL_DELETE];
 	int r;
 
 	/* Merged rows alone may all be older than what was folded last. */
-	if (f->meta[META_FOLDED] < (int64_t)f->rows[f->n_rows - 1].seq)
-		f->meta[META_FOLDED] = (int64_t)f->rows[f->n_rows - 1].seq;
+	if (f->meta[META_FOLDED] < last)
+		f->meta[META_FOLDED] = last;
 	fold_choose_sealed(f);
 	r = seal_entries(s, &f->build, f->meta, f->e);
 	if (r < 0)
 		return r;
-	sqlite3_bind_int64(st, 1, (int64_t)f->rows[0].seq);
-	sqlite3_bind_int64(st, 2, f->meta[META_FOLDED]);
-	r = db_run(st, "deleting folded rows", f->e);
+	if (f->n_rows) {
+		sqlite3_bind_int64(st, 1, (int64_t)f->rows[0].seq);
+		sqlite3_bind_int64(st, 2, f->meta[META_FOLDED]);
+		r = db_run(st, "deleting folded rows", f->e);
+	}
 	if (r == 0)
 		r = fold_write_merged(s, &f->build, (uint64_t)f->meta[META_FOLDED], f->first, f->e,
 				      &f->merged);
@@ -406,7 +440,7 @@ static void fold_succeeded(struct fold *f)
 /* The first commit in the oldest row. */
 static int fold_first(struct fold *f)
 {
-	const struct blob_id id = {f->s->path, "tail", f->rows[0].seq, 0};
+	const struct blob_id id = {f->s->path, "tail", f->n_rows ? f->rows[0].seq : f->seq, 0};
 	struct merged m;
 	int r = 0;
 
@@ -420,28 +454,55 @@ static int fold_first(struct fold *f)
 	return r;
 }
 
-int fold_batch(struct store *s, uint64_t bytes_max, bool all, struct err *e)
+/* In a transaction that is open; ends it if it goes well. */
+static int fold_run(struct fold *f)
 {
-	struct fold f = {.s = s, .e = e, .bytes_max = bytes_max, .all = all};
+	struct store *s = f->s;
 	int r;
 
-	memcpy(f.meta, s->meta, sizeof(f.meta));
-	build_init(&f.build, s->path, &s->columns, e);
-	r = db_run(s->sql[SQL_BEGIN], "beginning a fold", e);
+	memcpy(f->meta, s->meta, sizeof(f->meta));
+	build_init(&f->build, s->path, &s->columns, f->e);
+	r = fold_take_rows(f);
+	f->build.quick = !f->all;
 	if (r == 0)
-		r = fold_take_rows(&f);
+		r = fold_first(f);
 	if (r == 0)
-		r = fold_first(&f);
+		r = gather_rows(s, f->rows, f->n_rows, f->memory, &f->build, f->e);
+	fold_free_bodies(f); /* all is in f->build */
 	if (r == 0)
-		r = gather_rows(s, f.rows, f.n_rows, &f.build, e);
-	fold_free_bodies(&f); /* all is in f.build */
-	if (r == 0)
-		r = fold_write(&f);
-	r = store_abort(s, r);
+		r = fold_write(f);
+	if (r < 0)
+		free(f->merged.series);
+	return r;
+}
+
+int fold_batch(struct store *s, uint64_t bytes_max, bool all, struct err *e)
+{
+	struct fold f = {.s = s, .e = e, .bytes_max = bytes_max, .all = all, .seq = s->seq};
+	int r = db_run(s->sql[SQL_BEGIN], "beginning a fold", e);
+
+	if (r == 0) {
+		r = store_abort(s, fold_run(&f));
+		if (r == 0)
+			fold_succeeded(&f);
+		fold_done(&f);
+	}
+	return r;
+}
+
+bool fold_takes_commit(const struct store *s, size_t samples, size_t series)
+{
+	return samples >= FOLD_DIRECT && samples / FOLD_DIRECT_SERIES >= series &&
+	       s->tail_rows < FOLD_ROWS && s->tail_body <= FOLD_BYTES;
+}
+
+int fold_commit(struct store *s, uint64_t seq, const struct gather_memory *memory, struct err *e)
+{
+	struct fold f = {.s = s, .e = e, .bytes_max = UINT64_MAX, .memory = memory, .seq = seq};
+	int r = fold_run(&f);
+
 	if (r == 0)
 		fold_succeeded(&f);
-	else
-		free(f.merged.series);
 	fold_done(&f);
 	return r;
 }

@@ -10,14 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GATHER_AXES 4u /* decoded axes of merged rows at hand */
+#define GATHER_AXES 16u                         /* decoded axes of merged rows at hand, */
+#define GATHER_AXES_ROWS (4 * CHUNK_POINTS_MAX) /* with at most so many rows together */
 #define GATHER_HISTS (2 * CHUNK_HISTS_MAX)
 
 /* A row, and where its walk stands. */
 struct gather_row {
 	struct blob_id id;
 	bool merged, live;
-	uint32_t series; /* of the block or entry that is next */
+	const struct gather_memory *memory; /* instead of a row */
+	size_t at, from;                    /* in it: series, point */
+	uint32_t series;                    /* of the block or entry that is next */
 	bool is_hist;
 	struct tail_walk walk;
 	struct tail_block block;
@@ -40,7 +43,6 @@ struct gather {
 	uint64_t *heap; /* series and row, smallest first */
 	size_t n_heap;
 	struct gather_axis axes[GATHER_AXES];
-	size_t n_axes;
 	uint64_t clock;
 	struct points points;
 	struct hists hists;
@@ -53,6 +55,11 @@ static int gather_next(struct gather *g, struct gather_row *row)
 	const struct catalog *d = &g->s->catalog;
 	int r;
 
+	if (row->memory) {
+		row->live = row->at < row->memory->n;
+		row->series = row->live ? row->memory->series[row->at] : 0;
+		return 0;
+	}
 	if (row->merged) {
 		r = merged_next(&row->m, &row->entry);
 		row->series = row->entry.series;
@@ -157,34 +164,74 @@ static int gather_block(struct gather *g, struct gather_row *row)
 	return why ? blob_bad(&row->id, g->e, 0, why) : r;
 }
 
+/* The points of the series whose turn it is, and on to the next. */
+static int gather_memory(struct gather *g, struct gather_row *row)
+{
+	const struct points *p = row->memory->points;
+	size_t left = row->memory->lengths[row->at++], n;
+	int r = 0;
+
+	for (; r == 0 && left; left -= n, row->from += n) {
+		n = BUILD_POINTS - g->points.n;
+		n = n < left ? n : left;
+		if (points_append(&g->points, p, row->from, n) < 0)
+			return err_set(g->e, -ENOMEM, "%s: no memory for a fold", g->s->path);
+		if (g->points.n == BUILD_POINTS)
+			r = gather_give(g, row->series, true);
+	}
+	return r;
+}
+
+/* Where an axis of n rows can be decoded: those used longest ago make room. */
+static struct gather_axis *gather_axis_room(struct gather *g, size_t n)
+{
+	struct gather_axis *a, *oldest;
+	size_t i, rows;
+
+	for (;;) {
+		a = oldest = NULL;
+		for (i = rows = 0; i < GATHER_AXES; i++) {
+			struct gather_axis *x = &g->axes[i];
+
+			rows += x->axis.cap;
+			if (!x->axis.cap)
+				a = x;
+			else if (!oldest || x->used < oldest->used)
+				oldest = x;
+		}
+		if (a && rows + n <= GATHER_AXES_ROWS)
+			return a;
+		if (oldest->axis.cap >= n && rows <= GATHER_AXES_ROWS)
+			return oldest;
+		axis_done(&oldest->axis);
+	}
+}
+
 /* The axis of the row's entry, decoded. */
 static int gather_axis(struct gather *g, size_t row, struct axis **ret)
 {
 	const struct merged_entry *x = &g->rows[row].entry;
-	struct gather_axis *a, *oldest = &g->axes[0];
+	struct gather_axis *a;
 	size_t i;
 	int r;
 
-	for (i = 0; i < g->n_axes; i++) {
+	for (i = 0; i < GATHER_AXES; i++) {
 		a = &g->axes[i];
-		if (a->row == row && a->index == x->axis) {
+		if (a->axis.n && a->row == row && a->index == x->axis) {
 			a->used = ++g->clock;
 			*ret = &a->axis;
 			return 0;
 		}
-		if (a->used < oldest->used)
-			oldest = a;
 	}
-	if (g->n_axes < GATHER_AXES)
-		oldest = &g->axes[g->n_axes++];
-	oldest->row = SIZE_MAX;
-	oldest->used = ++g->clock;
-	r = merged_axis(&g->rows[row].m, x->axis, &g->s->columns, &oldest->axis);
+	a = gather_axis_room(g, g->rows[row].m.axes[x->axis].n);
+	a->axis.n = 0;
+	r = merged_axis(&g->rows[row].m, x->axis, &g->s->columns, &a->axis);
 	if (r < 0)
 		return r;
-	oldest->row = row;
-	oldest->index = x->axis;
-	*ret = &oldest->axis;
+	a->row = row;
+	a->index = x->axis;
+	a->used = ++g->clock;
+	*ret = &a->axis;
 	return 0;
 }
 
@@ -207,6 +254,13 @@ static int gather_entry(struct gather *g, size_t i)
 	return r;
 }
 
+static int gather_from(struct gather *g, size_t i)
+{
+	if (g->rows[i].memory)
+		return gather_memory(g, &g->rows[i]);
+	return g->rows[i].merged ? gather_entry(g, i) : gather_block(g, &g->rows[i]);
+}
+
 static int gather_all_points(struct gather *g)
 {
 	uint32_t series = 0;
@@ -221,7 +275,7 @@ static int gather_all_points(struct gather *g)
 			series = g->rows[i].series;
 		}
 		if (r == 0)
-			r = g->rows[i].merged ? gather_entry(g, i) : gather_block(g, &g->rows[i]);
+			r = gather_from(g, i);
 		if (r == 0)
 			r = gather_pop(g, false);
 	}
@@ -252,11 +306,11 @@ static int gather_all_hists(struct gather *g)
 	return r < 0 ? r : build_hists(g->b, series, &g->hists, false);
 }
 
-int gather_rows(struct store *s, const struct fold_row *rows, size_t n, struct build *b,
-		struct err *e)
+int gather_rows(struct store *s, const struct fold_row *rows, size_t n,
+		const struct gather_memory *memory, struct build *b, struct err *e)
 {
-	struct gather g = {.s = s, .e = e, .b = b, .n_rows = n};
-	size_t i, bytes = 0;
+	struct gather g = {.s = s, .e = e, .b = b, .n_rows = n + (memory != NULL)};
+	size_t i, bytes = memory ? memory->points->n * sizeof(double) : 0;
 	int r = 0;
 
 	/* All at once: growing step by step would hold two copies. What is not used of
@@ -265,10 +319,14 @@ int gather_rows(struct store *s, const struct fold_row *rows, size_t n, struct b
 		bytes += rows[i].blob.len;
 	if (!buf_reserve(&b->bytes, bytes))
 		return err_set(e, -ENOMEM, "%s: no memory for a fold", s->path);
-	g.rows = xcalloc(n, sizeof(*g.rows));
-	g.heap = xcalloc(n, sizeof(*g.heap));
+	g.rows = xcalloc(g.n_rows, sizeof(*g.rows));
+	g.heap = xcalloc(g.n_rows, sizeof(*g.heap));
 	for (i = 0; r == 0 && i < n; i++)
 		r = gather_open(&g, &rows[i], &g.rows[i]);
+	if (r == 0 && memory) {
+		g.rows[n].memory = memory;
+		r = gather_next(&g, &g.rows[n]);
+	}
 	if (r == 0)
 		r = gather_all_points(&g);
 	if (r == 0)

@@ -59,6 +59,18 @@ int points_reserve(struct points *p, size_t n)
 	return 0;
 }
 
+int points_append(struct points *p, const struct points *from, size_t at, size_t n)
+{
+	if (points_reserve(p, p->n + n) < 0)
+		return -ENOMEM;
+	memcpy(p->time + p->n, from->time + at, n * sizeof(*p->time));
+	memcpy(p->step + p->n, from->step + at, n * sizeof(*p->step));
+	memcpy(p->thread + p->n, from->thread + at, n * sizeof(*p->thread));
+	memcpy(p->value + p->n, from->value + at, n * sizeof(*p->value));
+	p->n += n;
+	return 0;
+}
+
 struct points_view points_slice(const struct points *p, size_t from, size_t n)
 {
 	return (struct points_view){n, p->time + from, p->step + from, p->thread + from,

@@ -10,6 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SEAL_AXES 4u
+
+struct seal_axis {
+	struct axis axis; /* axes[index] of the build, if it has rows */
+	uint32_t index;
+};
+
 struct seal {
 	struct store *s;
 	struct build *b;
@@ -20,8 +27,8 @@ struct seal {
 	struct buf pack, body;
 	struct chunk chunk; /* the next one; its segment is that before it */
 	enum sink_kind kind;
-	struct axis axis; /* axes[axis_index] of b */
-	int64_t axis_index;
+	struct seal_axis axes[SEAL_AXES]; /* decoded, by turns */
+	size_t next_axis;
 	struct points points;
 	struct hists hists;
 };
@@ -165,19 +172,34 @@ static int seal_piece(struct seal *x, const struct build_entry *entry, size_t fr
 	return r < 0 ? r : seal_points(x, from, n);
 }
 
+/* The axis of an entry, decoded. NULL or what is wrong. */
+static const char *seal_axis(struct seal *x, uint32_t index, struct axis **ret)
+{
+	struct merged_axis a = build_axis_at(x->b, index);
+	struct seal_axis *to;
+	size_t i;
+
+	for (i = 0; i < SEAL_AXES; i++) {
+		*ret = &x->axes[i].axis;
+		if (x->axes[i].axis.n && x->axes[i].index == index)
+			return NULL;
+	}
+	to = &x->axes[x->next_axis++ % SEAL_AXES];
+	to->index = index;
+	*ret = &to->axis;
+	return axis_decode(x->b->columns, a.p, a.len, a.n, &to->axis);
+}
+
 static int seal_decode(struct seal *x, const struct build_entry *entry)
 {
-	struct merged_axis a = build_axis_at(x->b, entry->axis);
-	const char *why = NULL;
+	struct axis *axis;
+	const char *why = seal_axis(x, entry->axis, &axis);
 
 	x->points.n = 0;
-	if (x->axis_index != (int64_t)entry->axis)
-		why = axis_decode(x->b->columns, a.p, a.len, a.n, &x->axis);
-	x->axis_index = why ? -1 : (int64_t)entry->axis;
 	if (!why)
 		why = values_points(x->b->columns,
 				    (const unsigned char *)x->b->bytes.data + entry->at, entry->len,
-				    entry->n, &x->axis, &x->points);
+				    entry->n, axis, &x->points);
 	/* It has just been written: there was no memory, or it was damaged since. */
 	return why ? err_set(x->e, -ENOMEM, "%s: reading back series %u: %s", x->s->path,
 			     entry->series, why)
@@ -288,7 +310,7 @@ static int seal_series(struct seal *x, const struct build_entry *entries, size_t
 
 int seal_entries(struct store *s, struct build *b, int64_t meta[META_N], struct err *e)
 {
-	struct seal x = {.s = s, .b = b, .e = e, .meta = meta, .axis_index = -1};
+	struct seal x = {.s = s, .b = b, .e = e, .meta = meta};
 	size_t i, n;
 	int r = 0;
 
@@ -310,7 +332,8 @@ int seal_entries(struct store *s, struct build *b, int64_t meta[META_N], struct 
 	if (r == 0)
 		r = seal_close_pack(&x);
 	sumtree_done(&x.tree);
-	axis_done(&x.axis);
+	for (i = 0; i < SEAL_AXES; i++)
+		axis_done(&x.axes[i].axis);
 	points_done(&x.points);
 	hists_done(&x.hists);
 	buf_done(&x.pack);

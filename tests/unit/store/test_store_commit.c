@@ -363,6 +363,161 @@ static void test_stats(void **state)
 	storetest_close(s);
 }
 
+/* ---- commits that are folded at once ------------------------------------------------ */
+
+#define LARGE (FOLD_DIRECT + 4464) /* samples: 8 whole chunks and some more */
+
+/* n samples from `first` on, values the numbers. */
+static void push_from(struct store *s, uint32_t id, int64_t first, int64_t n)
+{
+	int64_t i;
+
+	for (i = first; i < first + n; i++)
+		storetest_push(s, id, i * 10, i, (double)i);
+}
+
+static void check_from(const char *dir, uint32_t id, size_t n)
+{
+	struct storetest_points got = storetest_read_dir(dir, id);
+	size_t i;
+
+	assert_int_equal(got.n, n);
+	for (i = 0; i < n; i++)
+		assert_true(got.v[i].value == (double)i && got.v[i].step == (int64_t)i &&
+			    got.v[i].time_ns == (int64_t)i * 10);
+	free(got.v);
+}
+
+/* A large commit has no row of its own: with the rows before it, it is in chunks and in
+ * one merged row, and its positions are in their table. */
+static void test_large_commit(void **state)
+{
+	struct store *s = storetest_open(*state);
+	uint32_t a = storetest_series(s, storetest_process(s, 1), "a", SINK_GAUGE);
+
+	push_from(s, a, 0, 10);
+	push_position(s, 0, 10);
+	push_position(s, 1, 5);
+	storetest_commit(s);
+	push_from(s, a, 10, 20);
+	storetest_commit(s);
+	push_from(s, a, 30, LARGE);
+	push_position(s, 0, 30);
+	assert_int_equal(commit_event(s, 0, 1, "told", "with it"), 0);
+	storetest_commit(s);
+	assert_int_equal(storetest_sql(*state, "SELECT group_concat(seq) = '3' FROM tail"), 1);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) * 8192 + sum(n = 8192) FROM chunk"),
+			 8 * 8192 + 8);
+	assert_int_equal(storetest_sql(*state, "SELECT sum(pos) FROM lane WHERE seq = 3"), 35);
+	assert_int_equal(storetest_sql(*state, "SELECT seq FROM event"), 3);
+	storetest_check(*state);
+	check_from(*state, a, 30 + LARGE);
+	push_from(s, a, 30 + LARGE, 1);
+	push_position(s, 1, 6);
+	storetest_commit(s);
+	assert_int_equal(storetest_sql(*state, "SELECT max(seq) * 10 + count(*) FROM tail"), 42);
+	storetest_close(s);
+	storetest_check(*state);
+	check_from(*state, a, 31 + LARGE);
+	s = storetest_open(*state);
+	assert_int_equal(resume_pos(s, 0), 30);
+	assert_int_equal(resume_pos(s, 1), 6);
+	assert_int_equal(s->seq, 4);
+	storetest_close(s);
+}
+
+/* Few samples of each of many series are no large commit, however many they are. */
+static void test_large_commit_of_many_series(void **state)
+{
+	struct store *s = storetest_open(*state);
+	uint32_t p = storetest_process(s, 1), i, k, id[300];
+	char name[8];
+
+	for (k = 0; k < 300; k++) {
+		snprintf(name, sizeof(name), "s%u", k);
+		id[k] = storetest_series(s, p, name, SINK_GAUGE);
+	}
+	for (i = 0; i < 220; i++)
+		for (k = 0; k < 300; k++)
+			storetest_push(s, id[k], i, i, k);
+	storetest_commit(s);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM tail"), 1);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM meta WHERE key = 'folded'"
+					       " AND value > 0"),
+			 0);
+	storetest_close(s);
+	storetest_check(*state);
+}
+
+/* Large commits of parts of a chunk leave merged rows as they are until these are many. */
+static void test_large_commits_wait(void **state)
+{
+	struct store *s = storetest_open(*state);
+	uint32_t p = storetest_process(s, 1), k, id[128];
+	char name[8];
+	int64_t round;
+
+	for (k = 0; k < 128; k++) {
+		snprintf(name, sizeof(name), "s%u", k);
+		id[k] = storetest_series(s, p, name, SINK_GAUGE);
+	}
+	for (round = 0; round < 16; round++) {
+		assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM tail"), round);
+		for (k = 0; k < 128; k++)
+			push_from(s, id[k], round * 520, 520);
+		storetest_commit(s);
+	}
+	/* 16 times 520 are 8192 and 128. */
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM tail"), 1);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM chunk"), 128);
+	storetest_close(s);
+	storetest_check(*state);
+	for (k = 0; k < 128; k += 127)
+		check_from(*state, id[k], 16 * 520);
+}
+
+/* A large commit that takes room. */
+static void push_noise(struct store *s, uint32_t id)
+{
+	uint32_t seed = 1, i;
+
+	for (i = 0; i < LARGE; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		storetest_push(s, id, i, i, seed / 3.0);
+	}
+}
+
+static void test_large_commit_that_fails(void **state)
+{
+	struct store *s = storetest_open(*state);
+	uint32_t a = storetest_series(s, storetest_process(s, 1), "a", SINK_GAUGE);
+	struct sink *k = store_sink(s);
+	struct storetest_points got;
+	struct err e = {0};
+
+	push_from(s, a, 0, 10);
+	push_position(s, 0, 1);
+	storetest_commit(s);
+	assert_int_equal(db_exec(s->db, "PRAGMA max_page_count=1", &e), 0);
+	push_noise(s, a);
+	push_position(s, 0, 2);
+	assert_int_equal(k->ops->commit(k), -ENOSPC);
+	assert_int_equal(s->seq, 1);
+	assert_int_equal(resume_pos(s, 0), 1);
+	check_from(*state, a, 10);
+	assert_int_equal(db_exec(s->db, "PRAGMA max_page_count=1000000", &e), 0);
+	push_noise(s, a);
+	push_position(s, 0, 2);
+	storetest_commit(s);
+	assert_int_equal(s->seq, 2);
+	assert_int_equal(resume_pos(s, 0), 2);
+	storetest_close(s);
+	storetest_check(*state);
+	got = storetest_read_dir(*state, a);
+	assert_int_equal(got.n, 10 + LARGE);
+	free(got.v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +531,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_busy, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stats, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_large_commit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_large_commit_of_many_series, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_large_commits_wait, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_large_commit_that_fails, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
