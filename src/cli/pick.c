@@ -374,11 +374,11 @@ static int pick_compare(const void *a, const void *b)
 	if (x->has != y->has)
 		return x->has ? -1 : 1;
 	if (x->has && x->text)
-		order = strcmp(x->text, y->text) * x->sign;
+		order = strcmp(x->text, y->text);
 	else if (x->has)
-		order = (x->number < y->number ? -1 : x->number > y->number) * x->sign;
+		order = x->number < y->number ? -1 : x->number > y->number;
 	if (order)
-		return order;
+		return (order < 0) == (x->sign > 0) ? -1 : 1;
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 

@@ -139,11 +139,10 @@ int folder_look(const char *dir, struct err *e, struct folder_info *ret)
 	info.bytes = folder_bytes(dir);
 	if (!info.is_written && !info.is_away && info.is_run)
 		info.end_ns = folder_end(dir);
-	if (info.is_written)
-		info.state = FOLDER_LIVE;
-	else if (info.end_ns)
+	if (info.end_ns)
 		info.state = FOLDER_ENDED;
-	else if (store_utc_ns() - info.change_ns < (int64_t)FOLDER_QUIET_S * 1000000000)
+	else if (info.is_written ||
+		 store_utc_ns() - info.change_ns < (int64_t)FOLDER_QUIET_S * 1000000000)
 		info.state = FOLDER_LIVE;
 	if (info.end_ns == 0)
 		info.end_ns = info.change_ns;

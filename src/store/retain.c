@@ -38,8 +38,8 @@ enum retain_sql {
 };
 
 static const char *const retain_sql[RETAIN_SQL_N] = {
-	[RETAIN_WALK] = "SELECT " CHUNKROW_COLUMNS " FROM chunk WHERE (series, ordinal) > (?1, ?2)"
-			" ORDER BY series, ordinal LIMIT ?3",
+	[RETAIN_WALK] = ("SELECT " CHUNKROW_COLUMNS " FROM chunk WHERE (series, ordinal) > (?1, ?2)"
+			 " ORDER BY series, ordinal LIMIT ?3"),
 	[RETAIN_SUMMARY] = "SELECT blob FROM summary WHERE id = ?1",
 	[RETAIN_DROP_CHUNK] = "DELETE FROM chunk WHERE series = ?1 AND ordinal = ?2",
 	[RETAIN_DROP_PACK] = "DELETE FROM pack WHERE id = ?1",

@@ -215,6 +215,16 @@ static void test_other_names(void **state)
 	/* 1000 records of 32 bytes in half a ring: 64000 bytes are 62.5 KiB */
 	assert_int_equal(config_number(c, "record.ring_kib", -1), 63);
 	assert_null(config_note(c, 0));
+	assert_int_equal(config_number(c, "store.max_size", -1), -1);
+	assert_true(config_flag(c, "store.cleanup"));
+	taken("performance_tuning: {max_database_size_gb: 1.5, auto_cleanup: false}\n");
+	assert_int_equal(config_number(c, "store.max_size", -1), 1610612736);
+	assert_false(config_flag(c, "store.cleanup"));
+	assert_null(config_note(c, 0));
+	refused("metrics_collection: {auto_cleanup: true}\nstore: {cleanup: true}\n",
+		"f:2:9: \"store.cleanup\" and \"metrics_collection.auto_cleanup\" in line 1 say "
+		"the "
+		"same; keep one");
 	refused("run: {dir: a}\nsave_dir: b\n",
 		"f:2:1: \"save_dir\" and \"run.dir\" in line 1 say the same; keep one");
 	refused("visualization: {grafana: true}\nmonitoring:\n  visualization: {grafana: true}\n",
