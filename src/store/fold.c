@@ -549,7 +549,7 @@ int store_fold(struct store *s, bool all, struct err *e)
 		return err_set(e, -EUCLEAN, "%s is corrupt; close and open it again", s->path);
 	if (all) {
 		while (r == 0 && (s->tail_rows || s->n_merged))
-			r = fold_batch(s, fold_scaled(s, FOLD_BYTES), true, e);
+			r = fold_batch(s, fold_scaled(s, 2 * FOLD_SLICE), true, e);
 		fold_trim();
 		return r;
 	}

@@ -40,7 +40,7 @@ int points_reserve(struct points *p, size_t n)
 	if (n <= p->cap)
 		return 0;
 	while (cap < n)
-		cap *= 2;
+		cap += cap < CHUNK_POINTS_MAX ? cap : cap / 2; /* BUILD_POINTS fit exactly */
 	m = malloc(cap * (3 * sizeof(int64_t) + sizeof(double)));
 	if (!m)
 		return -ENOMEM;
