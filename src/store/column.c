@@ -36,6 +36,7 @@ static bool column_start(struct column_codec *c)
 	c->work->r = c->work->bank[0];
 	c->work->best = c->work->bank[1];
 	c->work->quick = c->quick;
+	c->work->plain = c->plain;
 #if defined(__x86_64__)
 	c->work->fast =
 		!c->portable && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");

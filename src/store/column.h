@@ -24,6 +24,7 @@ struct column_codec {
 	void *cctx, *dctx;
 	bool portable; /* do without AVX2; the bytes are the same */
 	bool quick;    /* encode by a guess, in half the time and a few bytes more */
+	bool plain;    /* encode for fast decoding: symbols only where they save much */
 };
 void column_codec_init(struct column_codec *c);
 void column_codec_done(struct column_codec *c);

@@ -304,6 +304,8 @@ static void pack_plan_from(struct column_work *w, const struct pack_part *p,
 	}
 }
 
+#define PACK_PLAIN 1.25 /* so many times the bits are taken for a fast decoder */
+
 void column_pack_plan(struct column_work *w, const int64_t *r, size_t n, struct column_pack *ret)
 {
 	struct pack_range range = (w->fast ? pack_range_fast : pack_range_plain)(r, n);
@@ -312,11 +314,12 @@ void column_pack_plan(struct column_work *w, const int64_t *r, size_t n, struct 
 	struct pack_part part = pack_part(r, n, PACK_BLOCK);
 	struct pack_part few = pack_part(r, n, PACK_BLOCK_WIDTHS);
 	int64_t centre = column_median(w, r, n);
+	struct column_pack plain = {range.min, width, false, (double)width * (double)n};
 	unsigned usual[2], finest, i;
 
-	*ret = (struct column_pack){range.min, width, false, (double)width * (double)n};
 	if (width > PACK_LOW_MAX)
-		ret->bits = 1e9;
+		plain.bits = 1e9;
+	*ret = plain;
 	if (width == 0)
 		return;
 	pack_usual_widths(&few, centre, usual);
@@ -329,6 +332,8 @@ void column_pack_plan(struct column_work *w, const int64_t *r, size_t n, struct 
 		if (usual[1] + PACK_HEAVY > usual[0])
 			break;
 	}
+	if (w->plain && plain.bits < PACK_PLAIN * ret->bits)
+		*ret = plain;
 }
 
 /* ---- writing --------------------------------------------------------------------- */

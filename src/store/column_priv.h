@@ -45,6 +45,7 @@ struct column_work {
 	uint32_t fine[2][COLUMN_FINE_N];
 	bool fast;  /* AVX2 */
 	bool quick; /* as column_codec has it */
+	bool plain; /* the same */
 };
 
 static inline int64_t column_add(int64_t a, int64_t b)

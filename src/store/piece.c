@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define PIECE_RESERVE_MAX 65536u
+
 static void piece_steps(struct store_bucket *b, int64_t min, int64_t max)
 {
 	if (min == SINK_STEP_NONE)
@@ -130,6 +132,16 @@ void piece_join(struct piece *p, const struct piece *next)
 		p->to = next->to;
 		b->last = n->last;
 	}
+}
+
+void piece_reserve(struct piece_list *l, uint64_t n)
+{
+	if (n > PIECE_RESERVE_MAX)
+		n = PIECE_RESERVE_MAX;
+	if (n <= l->cap)
+		return;
+	l->v = xrealloc(l->v, (size_t)n, sizeof(*l->v));
+	l->cap = (size_t)n;
 }
 
 void piece_push(struct piece_list *l, const struct piece *p)

@@ -35,10 +35,17 @@ enum cover_how cover_steps(const struct cover *c, uint32_t segment, int64_t min,
 
 /* ---- treewalk.c: a tree from its top down --------------------------------------------- */
 
+/* Levels from the leaves up, each of about four of the one below. */
+enum treewalk_level {
+	TREEWALK_LEAF,
+	TREEWALK_QUARTER,
+	TREEWALK_CHUNK,
+	TREEWALK_LEVELS = SUMMARY_LEVELS + 1
+};
 struct treewalk_node {
-	uint64_t index; /* in its level; of a leaf: its chunk */
+	uint64_t index; /* in its level; of a leaf or quarter: its chunk */
 	uint64_t start; /* points of the series before it */
-	uint32_t at;    /* of a leaf: points of its chunk before it */
+	uint32_t at;    /* of a leaf or quarter: points of its chunk before it */
 	struct summary s;
 };
 struct treewalk_list {
@@ -55,9 +62,9 @@ struct treewalk {
 	struct err *e;
 	uint32_t series;
 	bool is_hist;
-	unsigned top;                   /* level */
-	uint64_t total[SUMMARY_LEVELS]; /* nodes of each level above 0 */
-	struct treewalk_page *pages[SUMMARY_LEVELS];
+	unsigned top;                    /* level */
+	uint64_t total[TREEWALK_LEVELS]; /* nodes of each level from chunks up */
+	struct treewalk_page *pages[TREEWALK_LEVELS];
 };
 /* Begin with a series that has so many chunks (> 0), in the transaction that is
  * open. get as in struct sumtree_db. */
@@ -95,6 +102,8 @@ void piece_add(struct piece *p, const struct piece_point *x);
 void piece_node(struct piece *p, uint64_t start, const struct summary *s);
 void piece_join(struct piece *p, const struct piece *next);
 struct store_bucket piece_bucket(const struct piece *p);
+/* Room for about n pieces: what is not used costs nothing. */
+void piece_reserve(struct piece_list *l, uint64_t n);
 void piece_push(struct piece_list *l, const struct piece *p);
 /* Middle of a piece on an axis. */
 int64_t piece_middle(const struct piece *p, enum store_axis axis);
@@ -119,7 +128,8 @@ struct query_host {
 	sqlite3_stmt *sql[QUERY_N];
 	struct treewalk tree;
 	struct chunkdata data;
-	struct points points; /* of a chunk */
+	struct points points;    /* of a chunk: what is not in its axis */
+	struct points_view view; /* of the chunk, all of it */
 	struct hists hists;
 	int64_t until; /* end the transaction at this time; 0: none is open */
 	bool synced;   /* the tail is as this transaction shows it */
@@ -160,8 +170,8 @@ struct queryone {
 	struct segment segment;  /* after the last chunk */
 	/* the answer */
 	struct cover cover;
-	struct treewalk_list in[SUMMARY_LEVELS], cross[SUMMARY_LEVELS];
-	struct treewalk_list below[SUMMARY_LEVELS]; /* children of the node at hand */
+	struct treewalk_list in[TREEWALK_LEVELS], cross[TREEWALK_LEVELS];
+	struct treewalk_list below[TREEWALK_LEVELS]; /* children of the node at hand */
 	struct queryone_open *opens;
 	size_t n_opens, cap_opens;
 	uint64_t whole; /* points of nodes that are in the range whole */
@@ -200,7 +210,7 @@ bool querypoint_needs_steps(const struct queryone *x);
 /* Is the point in the range, and not hidden by a newer attempt? */
 bool querypoint_sees(const struct queryone *x, const struct piece_point *p);
 /* Number i of points or hists, as a point of a series. */
-struct piece_point querypoint_point(const struct queryone *x, const struct points *points,
+struct piece_point querypoint_point(const struct queryone *x, const struct points_view *points,
 				    const struct hists *hists, size_t i, uint64_t at,
 				    uint32_t segment);
 /* A piece, which becomes empty. */

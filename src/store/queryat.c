@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-static struct store_point queryat_as_point(const struct queryone *x, const struct points *points,
+static struct store_point queryat_as_point(const struct queryone *x,
+					   const struct points_view *points,
 					   const struct hists *hists, size_t i, uint32_t segment)
 {
 	struct piece_point p = querypoint_point(x, points, hists, i, 0, segment);
@@ -40,11 +41,11 @@ static int queryat_sealed(struct queryone *x, uint64_t low, struct store_point *
 	}
 	if (r <= 0 || low >= high)
 		return r < 0 ? r : 0;
-	h->points.n = 0;
 	hists_reset(&h->hists);
-	r = chunkdata_read(&h->data, &c, x->is_hist, x->e, &h->points, &h->hists);
+	r = x->is_hist ? chunkdata_read(&h->data, &c, true, x->e, NULL, &h->hists)
+		       : chunkdata_view(&h->data, &c, x->e, &h->points, &h->view);
 	if (r == 0)
-		*ret = queryat_as_point(x, &h->points, &h->hists, (size_t)(x->at - c.start),
+		*ret = queryat_as_point(x, &h->view, &h->hists, (size_t)(x->at - c.start),
 					c.segment.no);
 	return r;
 }
@@ -52,6 +53,7 @@ static int queryat_sealed(struct queryone *x, uint64_t low, struct store_point *
 int queryat_point(struct queryone *x, struct store_point *ret)
 {
 	size_t i, n = x->is_hist ? x->tail_hists.n : x->tail.n;
+	struct points_view tail = points_slice(&x->tail, 0, x->tail.n);
 	struct segment at = x->segment;
 	struct chunk first;
 	int r;
@@ -62,7 +64,7 @@ int queryat_point(struct queryone *x, struct store_point *ret)
 		return r > 0 ? queryat_sealed(x, first.ordinal, ret) : r;
 	}
 	for (i = 0; i < n && i <= x->at - x->sealed; i++) {
-		*ret = queryat_as_point(x, &x->tail, &x->tail_hists, i, 0);
+		*ret = queryat_as_point(x, &tail, &x->tail_hists, i, 0);
 		segment_next(&at,
 			     x->kind == SINK_SPAN ? segment_span_end(ret->time_ns, ret->value)
 						  : ret->time_ns,

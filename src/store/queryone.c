@@ -119,7 +119,7 @@ static int queryone_cover(struct queryone *x)
 
 			if (s->segment_min == s->segment_max)
 				cover_add(&x->cover, s->segment_min, s->step_min, s->step_max);
-			else if (level == 1)
+			else if (level == TREEWALK_CHUNK)
 				r = err_set(x->e, -EUCLEAN,
 					    "%s: table summary, series %u: a chunk of several "
 					    "segments",
@@ -266,18 +266,18 @@ static int queryone_refine(struct queryone *x, unsigned level, const struct tree
 /* All of them, in order of arrival: levels with earlier nodes may have later ones too. */
 static int queryone_refine_all(struct queryone *x)
 {
-	size_t at[SUMMARY_LEVELS] = {0};
+	size_t at[TREEWALK_LEVELS] = {0};
 	unsigned level, first;
 	int r = 0;
 
 	while (r == 0) {
-		first = SUMMARY_LEVELS;
-		for (level = 0; level < SUMMARY_LEVELS; level++)
+		first = TREEWALK_LEVELS;
+		for (level = 0; level < TREEWALK_LEVELS; level++)
 			if (at[level] < x->in[level].n &&
-			    (first == SUMMARY_LEVELS ||
+			    (first == TREEWALK_LEVELS ||
 			     x->in[level].v[at[level]].start < x->in[first].v[at[first]].start))
 				first = level;
-		if (first == SUMMARY_LEVELS)
+		if (first == TREEWALK_LEVELS)
 			break;
 		r = queryone_refine(x, first, &x->in[first].v[at[first]++]);
 	}
@@ -330,14 +330,14 @@ static int queryone_read(struct queryone *x, size_t i, size_t n)
 	if (r > 0) {
 		const struct queryone_open *end = &o[n - 1];
 
-		h->points.n = 0;
 		hists_reset(&h->hists);
 		if (c.start != o->leaf.start - o->leaf.at || end->leaf.at + end->leaf.s.n > c.n)
 			r = err_set(x->e, -EUCLEAN,
 				    "%s: series %u: chunk %u and its summary differ", h->h->path,
 				    x->ref.series, c.ordinal);
 		else
-			r = chunkdata_read(&h->data, &c, x->is_hist, x->e, &h->points, &h->hists);
+			r = x->is_hist ? chunkdata_read(&h->data, &c, true, x->e, NULL, &h->hists)
+				       : chunkdata_view(&h->data, &c, x->e, &h->points, &h->view);
 		if (r < 0)
 			return r;
 		for (; o <= end; o++)
@@ -400,6 +400,7 @@ static void queryone_widen_node(struct queryone *x, const struct summary *s)
 int queryone_extent(struct queryone *x)
 {
 	size_t i, k, n = x->is_hist ? x->tail_hists.n : x->tail.n;
+	struct points_view tail = points_slice(&x->tail, 0, x->tail.n);
 	struct piece_point p;
 	int r = queryone_descend(x);
 
@@ -407,14 +408,14 @@ int queryone_extent(struct queryone *x)
 	for (i = 0; i < x->n_opens; i++)
 		x->count += x->opens[i].leaf.s.n;
 
-	for (k = 0; k < SUMMARY_LEVELS; k++)
+	for (k = 0; k < TREEWALK_LEVELS; k++)
 		for (i = 0; i < x->in[k].n; i++)
 			queryone_widen_node(x, &x->in[k].v[i].s);
 	for (i = 0; i < x->n_opens; i++)
 		queryone_widen_node(x, &x->opens[i].leaf.s);
 	/* In front of all segments: a step that is repeated is one of the others' too. */
 	for (i = 0; i < n; i++) {
-		p = querypoint_point(x, &x->tail, &x->tail_hists, i, 0, UINT32_MAX);
+		p = querypoint_point(x, &tail, &x->tail_hists, i, 0, UINT32_MAX);
 		if (querypoint_sees(x, &p))
 			queryone_widen(x, x->ask->axis == STORE_BY_STEP ? p.step : p.time,
 				       x->ask->axis == STORE_BY_STEP ? p.step : p.time);
@@ -503,7 +504,7 @@ void queryone_reset(struct queryone *x)
 	size_t i;
 
 	cover_done(&x->cover);
-	for (i = 0; i < SUMMARY_LEVELS; i++) {
+	for (i = 0; i < TREEWALK_LEVELS; i++) {
 		free(x->in[i].v);
 		free(x->cross[i].v);
 		free(x->below[i].v);

@@ -29,7 +29,7 @@ bool querypoint_sees(const struct queryone *x, const struct piece_point *p)
 	return g->all_segments || !cover_hides(&x->cover, p->segment, p->step);
 }
 
-struct piece_point querypoint_point(const struct queryone *x, const struct points *points,
+struct piece_point querypoint_point(const struct queryone *x, const struct points_view *points,
 				    const struct hists *hists, size_t i, uint64_t at,
 				    uint32_t segment)
 {
@@ -82,7 +82,7 @@ void querypoint_give_node(struct queryone *x, struct piece *p)
 		return;
 	}
 	if (x->now.b.count &&
-	    (p->from != x->now.to + 1 || x->now.b.count + p->b.count > 2 * x->piece_max))
+	    (p->from != x->now.to + 1 || x->now.b.count + p->b.count > x->piece_max))
 		querypoint_emit(x, &x->now);
 	piece_join(&x->now, p);
 	x->now_leaf = UINT64_MAX;
@@ -95,8 +95,10 @@ void querypoint_spill(struct queryone *x)
 	uint64_t each = (x->whole + x->seen) / x->points;
 	size_t i;
 
-	x->piece_max = each / 4 ? each / 4 : 1;
+	x->piece_max = each / 2 ? each / 2 : 1;
 	x->node_max = each ? 2 * each : 1;
+	if (!x->grid)
+		piece_reserve(&x->pieces, (x->whole + x->seen) / x->piece_max);
 	for (i = 0; i < x->n_raw; i++)
 		querypoint_give(x, &x->raw[i].p, x->raw[i].leaf);
 	querypoint_emit(x, &x->now);
@@ -123,6 +125,7 @@ static void querypoint_take(struct queryone *x, const struct piece_point *p, uin
 static void querypoint_take_whole(struct queryone *x, const struct treewalk_node *leaf,
 				  uint32_t segment)
 {
+	const struct points_view *from = &x->host->view;
 	struct points_view v;
 	struct summary s;
 	struct piece p;
@@ -130,7 +133,8 @@ static void querypoint_take_whole(struct queryone *x, const struct treewalk_node
 
 	for (i = 0; i < leaf->s.n; i += n) {
 		n = leaf->s.n - i < x->piece_max ? leaf->s.n - i : x->piece_max;
-		v = points_slice(&x->host->points, leaf->at + i, n);
+		v = (struct points_view){n, from->time + leaf->at + i, from->step + leaf->at + i,
+					 from->thread + leaf->at + i, from->value + leaf->at + i};
 		summary_points(&s, &v, segment);
 		piece_node(&p, leaf->start + i, &s);
 		querypoint_emit(x, &p);
@@ -140,7 +144,7 @@ static void querypoint_take_whole(struct queryone *x, const struct treewalk_node
 
 void querypoint_take_leaf(struct queryone *x, const struct queryone_open *o, uint32_t segment)
 {
-	const struct points *points = &x->host->points;
+	const struct points_view *points = &x->host->view;
 	const struct treewalk_node *leaf = &o->leaf;
 	struct piece_point p;
 	size_t i;
@@ -160,12 +164,13 @@ void querypoint_take_leaf(struct queryone *x, const struct queryone_open *o, uin
 void querypoint_tail(struct queryone *x, bool look)
 {
 	size_t i, n = x->is_hist ? x->tail_hists.n : x->tail.n;
+	struct points_view tail = points_slice(&x->tail, 0, x->tail.n);
 	struct segment at = x->segment;
 	struct piece_point p;
 	int64_t time;
 
 	for (i = 0; i < n; i++) {
-		p = querypoint_point(x, &x->tail, &x->tail_hists, i, x->sealed + i, 0);
+		p = querypoint_point(x, &tail, &x->tail_hists, i, x->sealed + i, 0);
 		time = x->kind == SINK_SPAN ? segment_span_end(p.time, p.value) : p.time;
 		segment_next(&at, time, p.step);
 		p.segment = at.no;

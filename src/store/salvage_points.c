@@ -31,11 +31,11 @@ static int salvage_drop_group(struct salvage_dropped *d, uint32_t series, bool i
 			      uint64_t page, const struct summary *chunks, size_t n, size_t all)
 {
 	size_t i, at = 0, leaves = 0;
-	int r = sumtree_get_leaves(&d->from, series, is_hist, page, chunks, all, d->w->v.e,
-				   d->leaves, &leaves);
+	int r = sumtree_get_parts(&d->from, series, 0, is_hist, page, chunks, all, d->w->v.e,
+				  d->leaves, &leaves);
 
 	for (i = 0; r == 0 && i < n; i++) {
-		size_t k = sumtree_leaves(is_hist, chunks[i].n);
+		size_t k = sumtree_parts(0, is_hist, chunks[i].n);
 
 		r = sumtree_add(&d->tree, d->leaves + at, k, d->w->e);
 		at += k;

@@ -353,7 +353,7 @@ int fold_note_merged(struct store *s, const struct blob_id *id, const struct blo
  * merged with them. seal: all becomes chunks if these are the last rows. */
 int fold_batch(struct store *s, uint64_t bytes_max, bool seal, struct err *e);
 
-#define FOLD_DIRECT (64u << 10) /* samples of a commit that is folded at once, without a row, */
+#define FOLD_DIRECT (32u << 10) /* samples of a commit that is folded at once, without a row, */
 #define FOLD_DIRECT_SERIES 256u /* if it has so many a series */
 /* Is that so now? */
 bool fold_takes_commit(const struct store *s, size_t samples, size_t series);
@@ -509,14 +509,17 @@ int sumtree_read(const struct sumtree_db *db, sqlite3_stmt *st, int at, int64_t 
 int sumtree_get(const struct sumtree_db *db, int64_t id, struct err *e, struct summary *nodes,
 		size_t *ret_n);
 
-/* Leaves of a chunk of n points. */
-size_t sumtree_leaves(bool is_hist, uint64_t n);
-/* The leaves of a page of level 0: those of up to SUMMARY_LEAF_CHUNKS chunks, whose
- * own nodes (of level 1) are given. The page is only there if it has more leaves
+/* Points of a whole node of level 0 or SUMMARY_QUARTER; chunks whose nodes of that
+ * level share a page; such nodes of a chunk of n points. */
+size_t sumtree_part(unsigned level, bool is_hist);
+size_t sumtree_part_chunks(unsigned level);
+size_t sumtree_parts(unsigned level, bool is_hist, uint64_t n);
+/* The nodes of a page of level 0 or SUMMARY_QUARTER: those of n_chunks chunks, whose
+ * own nodes (of level 1) are given. The page is only there if it has more nodes
  * than chunks. 0 or -errno. */
-int sumtree_get_leaves(const struct sumtree_db *db, uint32_t series, bool is_hist, uint64_t page,
-		       const struct summary *chunks, size_t n_chunks, struct err *e,
-		       struct summary *nodes, size_t *ret_n);
+int sumtree_get_parts(const struct sumtree_db *db, uint32_t series, unsigned level, bool is_hist,
+		      uint64_t page, const struct summary *chunks, size_t n_chunks, struct err *e,
+		      struct summary *nodes, size_t *ret_n);
 
 /* Adding chunks to the tree of a series. */
 struct sumtree {
@@ -524,7 +527,7 @@ struct sumtree {
 	uint32_t series;
 	bool is_hist;
 	unsigned levels;
-	struct sumtree_level *level[SUMMARY_LEVELS];
+	struct sumtree_level *level[SUMMARY_QUARTER + 1];
 	struct buf body;
 };
 void sumtree_init(struct sumtree *t, const struct sumtree_db *db);

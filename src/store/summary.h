@@ -15,10 +15,13 @@
 
 #define SUMMARY_LEAF 512u      /* points of a leaf */
 #define SUMMARY_LEAF_HISTS 64u /* histogram points of one */
-#define SUMMARY_FAN 16u        /* children of a node of level 2 and above */
-#define SUMMARY_LEAF_CHUNKS 8u /* chunks whose leaves share a page */
-#define SUMMARY_PAGE 128u      /* nodes of a page of level 1 and above; most of level 0 */
-#define SUMMARY_LEVELS 12u     /* more than 2^32 chunks need */
+#define SUMMARY_FAN 4u         /* children of a node of level 2 and above */
+#define SUMMARY_QUARTER 15u    /* level of the nodes between leaves and chunks */
+#define SUMMARY_QUARTER_LEAVES 4u
+#define SUMMARY_LEAF_CHUNKS 8u     /* chunks whose leaves share a page */
+#define SUMMARY_QUARTER_CHUNKS 32u /* the same of quarters */
+#define SUMMARY_PAGE 128u          /* nodes of a page of level 1 and above; most of level 0 */
+#define SUMMARY_LEVELS 15u         /* 0 to 14: 2^32 chunks have 64 nodes in the last */
 
 /* Row of table summary. */
 static inline int64_t summary_id(uint32_t series, unsigned level, uint64_t page)

@@ -11,7 +11,7 @@
 
 /* The last page of a level. */
 struct sumtree_level {
-	uint64_t total; /* nodes of the level; of level 0: chunks */
+	uint64_t total; /* nodes of the level; of leaves and quarters: chunks */
 	size_t n;       /* nodes in the page */
 	bool dirty;
 	struct summary nodes[SUMMARY_PAGE];
@@ -56,23 +56,40 @@ int sumtree_get(const struct sumtree_db *db, int64_t id, struct err *e, struct s
 	return r;
 }
 
-size_t sumtree_leaves(bool is_hist, uint64_t n)
+static bool sumtree_is_part(unsigned level)
+{
+	return level == 0 || level == SUMMARY_QUARTER;
+}
+
+size_t sumtree_part(unsigned level, bool is_hist)
 {
 	size_t leaf = is_hist ? SUMMARY_LEAF_HISTS : SUMMARY_LEAF;
 
-	return (size_t)((n + leaf - 1) / leaf);
+	return level == SUMMARY_QUARTER ? leaf * SUMMARY_QUARTER_LEAVES : leaf;
 }
 
-int sumtree_get_leaves(const struct sumtree_db *db, uint32_t series, bool is_hist, uint64_t page,
-		       const struct summary *chunks, size_t n_chunks, struct err *e,
-		       struct summary *nodes, size_t *ret_n)
+size_t sumtree_part_chunks(unsigned level)
 {
-	int64_t id = summary_id(series, 0, page);
+	return level == SUMMARY_QUARTER ? SUMMARY_QUARTER_CHUNKS : SUMMARY_LEAF_CHUNKS;
+}
+
+size_t sumtree_parts(unsigned level, bool is_hist, uint64_t n)
+{
+	size_t part = sumtree_part(level, is_hist);
+
+	return (size_t)((n + part - 1) / part);
+}
+
+int sumtree_get_parts(const struct sumtree_db *db, uint32_t series, unsigned level, bool is_hist,
+		      uint64_t page, const struct summary *chunks, size_t n_chunks, struct err *e,
+		      struct summary *nodes, size_t *ret_n)
+{
+	int64_t id = summary_id(series, level, page);
 	size_t i, want = 0;
 	int r;
 
 	for (i = 0; i < n_chunks; i++)
-		want += sumtree_leaves(is_hist, chunks[i].n);
+		want += sumtree_parts(level, is_hist, chunks[i].n);
 	if (want == n_chunks) { /* a page that would say the same is not there */
 		memcpy(nodes, chunks, n_chunks * sizeof(*nodes));
 		*ret_n = n_chunks;
@@ -80,7 +97,8 @@ int sumtree_get_leaves(const struct sumtree_db *db, uint32_t series, bool is_his
 	}
 	r = sumtree_get(db, id, e, nodes, ret_n);
 	if (r == 0 && *ret_n != want)
-		r = err_set(e, -EUCLEAN, "%s: table summary, id %lld: %zu leaves instead of %zu",
+		r = err_set(e, -EUCLEAN,
+			    "%s: table summary, id %lld: %zu nodes instead of %zu, of these chunks",
 			    db->path, (long long)id, *ret_n, want);
 	return r;
 }
@@ -95,7 +113,7 @@ void sumtree_done(struct sumtree *t)
 {
 	size_t i;
 
-	for (i = 0; i < SUMMARY_LEVELS; i++)
+	for (i = 0; i <= SUMMARY_QUARTER; i++)
 		free(t->level[i]);
 	buf_done(&t->body);
 }
@@ -111,7 +129,7 @@ static struct sumtree_level *sumtree_level(struct sumtree *t, unsigned k, struct
 
 static uint64_t sumtree_page_of(unsigned k, uint64_t total)
 {
-	return (total - 1) / (k == 0 ? SUMMARY_LEAF_CHUNKS : SUMMARY_PAGE);
+	return (total - 1) / (sumtree_is_part(k) ? sumtree_part_chunks(k) : SUMMARY_PAGE);
 }
 
 static struct sumtree_level *sumtree_begin(struct sumtree *t, unsigned k, uint64_t total,
@@ -148,19 +166,19 @@ static int sumtree_load(struct sumtree *t, unsigned k, uint64_t total, struct er
 	return r;
 }
 
-/* The last page of leaves, unless what comes next begins a new one. */
-static int sumtree_load_leaves(struct sumtree *t, uint64_t chunks, struct err *e)
+/* The last page of leaves or quarters, unless what comes next begins a new one. */
+static int sumtree_load_parts(struct sumtree *t, unsigned k, uint64_t chunks, struct err *e)
 {
-	struct sumtree_level *l = sumtree_begin(t, 0, chunks, e);
-	size_t in_page = chunks % SUMMARY_LEAF_CHUNKS;
+	struct sumtree_level *l = sumtree_begin(t, k, chunks, e);
+	size_t in_page = chunks % sumtree_part_chunks(k);
 
 	if (!l)
 		return -ENOMEM;
 	if (in_page == 0)
 		return 0;
-	return sumtree_get_leaves(t->db, t->series, t->is_hist, sumtree_page_of(0, chunks),
-				  t->level[1]->nodes + t->level[1]->n - in_page, in_page, e,
-				  l->nodes, &l->n);
+	return sumtree_get_parts(t->db, t->series, k, t->is_hist, sumtree_page_of(k, chunks),
+				 t->level[1]->nodes + t->level[1]->n - in_page, in_page, e,
+				 l->nodes, &l->n);
 }
 
 int sumtree_open(struct sumtree *t, uint32_t series, bool is_hist, uint32_t chunks, struct err *e)
@@ -174,8 +192,10 @@ int sumtree_open(struct sumtree *t, uint32_t series, bool is_hist, uint32_t chun
 	t->levels = 2;
 	r = sumtree_load(t, 1, n, e);
 	if (r == 0)
-		r = sumtree_load_leaves(t, n, e);
-	for (k = 2; r == 0 && n > SUMMARY_FAN; k++) {
+		r = sumtree_load_parts(t, 0, n, e);
+	if (r == 0)
+		r = sumtree_load_parts(t, SUMMARY_QUARTER, n, e);
+	for (k = 2; r == 0 && n > SUMMARY_FAN && k < SUMMARY_LEVELS; k++) {
 		n = (n + SUMMARY_FAN - 1) / SUMMARY_FAN;
 		r = sumtree_load(t, k, n, e);
 		t->levels = k + 1;
@@ -192,11 +212,14 @@ static int sumtree_write(struct sumtree *t, unsigned k, struct err *e)
 	int r;
 
 	l->dirty = false;
-	/* As many leaves as chunks: they are the nodes above. */
-	if (k == 0 && l->n == l->total - sumtree_page_of(0, l->total) * SUMMARY_LEAF_CHUNKS)
+	/* As many as chunks: they are the nodes above. */
+	if (sumtree_is_part(k) &&
+	    l->n == l->total - sumtree_page_of(k, l->total) * sumtree_part_chunks(k))
 		return 0;
 	buf_reset(&t->body);
+	t->db->columns->plain = k != 0; /* charts read these again and again */
 	r = summary_encode(t->db->columns, &t->body, l->nodes, l->n);
+	t->db->columns->plain = false;
 	if (r == 0)
 		r = blob_seal(codec, &which, BLOB_SUMMARY, (uint32_t)l->n, &t->body);
 	if (r < 0)
@@ -211,7 +234,8 @@ static int sumtree_write(struct sumtree *t, unsigned k, struct err *e)
 static int sumtree_room(struct sumtree *t, unsigned k, struct err *e)
 {
 	struct sumtree_level *l = t->level[k];
-	bool full = k == 0 ? l->total && l->total % SUMMARY_LEAF_CHUNKS == 0 : l->n == SUMMARY_PAGE;
+	bool full = sumtree_is_part(k) ? l->total && l->total % sumtree_part_chunks(k) == 0
+				       : l->n == SUMMARY_PAGE;
 	int r = 0;
 
 	if (full && l->dirty)
@@ -258,31 +282,47 @@ static int sumtree_grow(struct sumtree *t, unsigned k, struct err *e)
 	return 0;
 }
 
-int sumtree_add(struct sumtree *t, const struct summary *leaves, size_t n, struct err *e)
+/* A chunk's n leaves, `each` of them joined to a node of level k. */
+static int sumtree_add_parts(struct sumtree *t, unsigned k, size_t each,
+			     const struct summary *leaves, size_t n, struct err *e)
 {
-	struct sumtree_level *l = t->level[0];
-	struct summary whole = {0};
-	unsigned k;
+	struct sumtree_level *l = t->level[k];
 	size_t i;
-	int r = sumtree_room(t, 0, e);
+	int r = sumtree_room(t, k, e);
 
-	if (r == 0 && l->n + n > SUMMARY_PAGE)
+	if (r == 0 && l->n + (n + each - 1) / each > SUMMARY_PAGE)
 		r = err_set(e, -EUCLEAN, "%s: table summary: too many leaves of series %u",
 			    t->db->path, t->series);
-	if (r < 0)
-		return r;
-	for (i = 0; i < n; i++) {
-		l->nodes[l->n++] = leaves[i];
-		summary_join(&whole, &leaves[i]);
+	for (i = 0; r == 0 && i < n; i++) {
+		if (i % each == 0)
+			l->nodes[l->n++].n = 0;
+		summary_join(&l->nodes[l->n - 1], &leaves[i]);
 	}
 	l->total++;
 	l->dirty = true;
+	return r;
+}
+
+int sumtree_add(struct sumtree *t, const struct summary *leaves, size_t n, struct err *e)
+{
+	struct sumtree_level *l;
+	struct summary whole = {0};
+	unsigned k;
+	size_t i;
+	int r = sumtree_add_parts(t, 0, 1, leaves, n, e);
+
+	if (r == 0)
+		r = sumtree_add_parts(t, SUMMARY_QUARTER, SUMMARY_QUARTER_LEAVES, leaves, n, e);
+	if (r < 0)
+		return r;
+	for (i = 0; i < n; i++)
+		summary_join(&whole, &leaves[i]);
 	r = sumtree_room(t, 1, e);
 	l = t->level[1];
 	l->nodes[l->n++] = whole;
 	l->total++;
 	l->dirty = true;
-	for (k = 2; r == 0 && t->level[k - 1]->total > SUMMARY_FAN; k++) {
+	for (k = 2; r == 0 && k < SUMMARY_LEVELS && t->level[k - 1]->total > SUMMARY_FAN; k++) {
 		if (k >= t->levels)
 			r = sumtree_grow(t, k, e);
 		if (r == 0)
@@ -299,5 +339,7 @@ int sumtree_close(struct sumtree *t, struct err *e)
 	for (k = 0; r == 0 && k < t->levels; k++)
 		if (t->level[k]->dirty)
 			r = sumtree_write(t, k, e);
+	if (r == 0 && t->level[SUMMARY_QUARTER]->dirty)
+		r = sumtree_write(t, SUMMARY_QUARTER, e);
 	return r;
 }

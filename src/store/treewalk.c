@@ -24,12 +24,12 @@ void treewalk_begin(struct treewalk *t, uint32_t series, bool is_hist, uint64_t 
 
 	t->series = series;
 	t->is_hist = is_hist;
-	t->total[1] = n;
-	for (t->top = 1; n > SUMMARY_FAN && t->top + 1 < SUMMARY_LEVELS;) {
+	t->total[TREEWALK_CHUNK] = n;
+	for (t->top = TREEWALK_CHUNK; n > SUMMARY_FAN && t->top + 1 < TREEWALK_LEVELS;) {
 		n = (n + SUMMARY_FAN - 1) / SUMMARY_FAN;
 		t->total[++t->top] = n;
 	}
-	for (i = 0; i < SUMMARY_LEVELS; i++)
+	for (i = 0; i < TREEWALK_LEVELS; i++)
 		if (t->pages[i])
 			t->pages[i]->n = 0;
 }
@@ -38,7 +38,7 @@ void treewalk_done(struct treewalk *t)
 {
 	size_t i;
 
-	for (i = 0; i < SUMMARY_LEVELS; i++)
+	for (i = 0; i < TREEWALK_LEVELS; i++)
 		free(t->pages[i]);
 }
 
@@ -54,7 +54,13 @@ static int treewalk_bad(const struct treewalk *t, unsigned level, uint64_t index
 		       t->db.path, t->series, level, (unsigned long long)index, what);
 }
 
-/* A page of a level above 0. */
+/* The level as the table counts them. */
+static unsigned treewalk_stored(unsigned level)
+{
+	return level == TREEWALK_QUARTER ? SUMMARY_QUARTER : level ? level - 1 : 0;
+}
+
+/* A page of a level of chunks or above. */
 static int treewalk_page(struct treewalk *t, unsigned level, uint64_t page,
 			 struct treewalk_page **ret)
 {
@@ -68,7 +74,8 @@ static int treewalk_page(struct treewalk *t, unsigned level, uint64_t page,
 	if (p->n && p->page == page)
 		return 0;
 	p->n = 0;
-	r = sumtree_get(&t->db, summary_id(t->series, level, page), t->e, p->nodes, &p->n);
+	r = sumtree_get(&t->db, summary_id(t->series, treewalk_stored(level), page), t->e, p->nodes,
+			&p->n);
 	p->page = page;
 	if (r == 0 && p->n != (want < SUMMARY_PAGE ? want : SUMMARY_PAGE))
 		r = treewalk_bad(t, level, page * SUMMARY_PAGE, "a page is too long or too short");
@@ -77,48 +84,56 @@ static int treewalk_page(struct treewalk *t, unsigned level, uint64_t page,
 	return r;
 }
 
-/* The leaves of the chunks that share a page with chunk `index`. */
-static int treewalk_leaves(struct treewalk *t, uint64_t index, struct treewalk_page **ret)
+/* The page of leaves or quarters that has those of chunk `index`. */
+static int treewalk_parts_page(struct treewalk *t, unsigned level, uint64_t index,
+			       struct treewalk_page **ret)
 {
-	uint64_t page = index / SUMMARY_LEAF_CHUNKS, first = page * SUMMARY_LEAF_CHUNKS;
-	uint64_t n = t->total[1] - first;
-	struct treewalk_page *p = t->pages[0], *chunks;
-	int r = treewalk_page(t, 1, first / SUMMARY_PAGE, &chunks);
+	unsigned stored = treewalk_stored(level);
+	uint64_t each = sumtree_part_chunks(stored), page = index / each, first = page * each;
+	uint64_t n = t->total[TREEWALK_CHUNK] - first;
+	struct treewalk_page *p = t->pages[level], *chunks;
+	int r = treewalk_page(t, TREEWALK_CHUNK, first / SUMMARY_PAGE, &chunks);
 
 	if (!p)
-		p = t->pages[0] = xcalloc(1, sizeof(*p));
+		p = t->pages[level] = xcalloc(1, sizeof(*p));
 	*ret = p;
 	if (r < 0 || (p->n && p->page == page))
 		return r;
 	p->n = 0;
 	p->page = page;
-	return sumtree_get_leaves(
-		&t->db, t->series, t->is_hist, page, &chunks->nodes[first % SUMMARY_PAGE],
-		n < SUMMARY_LEAF_CHUNKS ? n : SUMMARY_LEAF_CHUNKS, t->e, p->nodes, &p->n);
+	return sumtree_get_parts(&t->db, t->series, stored, t->is_hist, page,
+				 &chunks->nodes[first % SUMMARY_PAGE], n < each ? n : each, t->e,
+				 p->nodes, &p->n);
 }
 
-static int treewalk_chunk(struct treewalk *t, const struct treewalk_node *node,
+/* The leaves of a quarter, the quarters of a chunk. */
+static int treewalk_parts(struct treewalk *t, unsigned level, const struct treewalk_node *node,
 			  struct treewalk_list *out)
 {
-	uint64_t first = node->index / SUMMARY_LEAF_CHUNKS * SUMMARY_LEAF_CHUNKS, i;
-	struct treewalk_node child = {.index = node->index, .start = node->start};
-	struct treewalk_page *p, *chunks = NULL;
-	size_t at = 0, n, k;
-	int r = treewalk_leaves(t, node->index, &p);
+	struct treewalk_node child = {.index = node->index, .start = node->start, .at = node->at};
+	unsigned stored = treewalk_stored(level);
+	uint64_t i = node->index - node->index % sumtree_part_chunks(stored);
+	const struct treewalk_page *chunks;
+	struct treewalk_page *p;
+	size_t at, n, k;
+	int r = treewalk_parts_page(t, level, node->index, &p);
 
 	if (r < 0)
 		return r;
-	chunks = t->pages[1];
-	for (i = first; i < node->index; i++)
-		at += sumtree_leaves(t->is_hist, chunks->nodes[i % SUMMARY_PAGE].n);
-	n = sumtree_leaves(t->is_hist, node->s.n);
+	chunks = t->pages[TREEWALK_CHUNK];
+	at = node->at / sumtree_part(stored, t->is_hist);
+	for (; i < node->index; i++)
+		at += sumtree_parts(stored, t->is_hist, chunks->nodes[i % SUMMARY_PAGE].n);
+	n = sumtree_parts(stored, t->is_hist, node->s.n);
 	for (k = at; k < at + n && k < p->n; k++) {
 		child.s = p->nodes[k];
 		treewalk_push(out, &child);
 		child.start += child.s.n;
 		child.at += (uint32_t)child.s.n;
 	}
-	return child.at == node->s.n ? 0 : treewalk_bad(t, 1, node->index, "its leaves differ");
+	return child.at - node->at == node->s.n
+		       ? 0
+		       : treewalk_bad(t, level + 1, node->index, "its parts differ");
 }
 
 int treewalk_top(struct treewalk *t, struct treewalk_list *out)
@@ -143,8 +158,8 @@ int treewalk_children(struct treewalk *t, unsigned level, const struct treewalk_
 	uint64_t end;
 	int r;
 
-	if (level == 1)
-		return treewalk_chunk(t, node, out);
+	if (level <= TREEWALK_CHUNK)
+		return treewalk_parts(t, level - 1, node, out);
 	r = treewalk_page(t, level - 1, child.index / SUMMARY_PAGE, &p);
 	end = child.index + SUMMARY_FAN;
 	if (end > t->total[level - 1])

@@ -18,6 +18,15 @@ struct verify_level {
 	size_t n, cap;
 };
 
+/* A page of leaves or quarters. */
+struct verify_parts {
+	unsigned level;
+	uint64_t page; /* UINT64_MAX: none */
+	struct summary nodes[SUMMARY_PAGE];
+	size_t n;
+	size_t at; /* first node of the next chunk in it */
+};
+
 struct verify_tree {
 	struct verify *v;
 	struct sumtree_db db;
@@ -26,11 +35,8 @@ struct verify_tree {
 	uint32_t series;           /* whose tree is in level, if has_tree */
 	bool has_tree, broken;     /* some tree could not be read */
 	struct verify_level level; /* of the chunks, as stored */
-	struct summary leaves[SUMMARY_PAGE];
-	size_t n_leaves;
-	uint64_t leaf_page; /* theirs; UINT64_MAX: none */
-	size_t leaf_at;     /* first leaf of the next chunk in it */
-	int64_t pages;      /* of the table summary, read so far */
+	struct verify_parts leaves, quarters;
+	int64_t pages; /* of the table summary, read so far */
 };
 
 static int verify_bad(const struct verify_tree *t, uint32_t series, const char *what)
@@ -102,7 +108,7 @@ static int verify_upper(struct verify_tree *t, uint32_t series)
 	size_t i, c;
 	int r = 0;
 
-	for (k = 2; r == 0 && below.n > SUMMARY_FAN; k++) {
+	for (k = 2; r == 0 && k < SUMMARY_LEVELS && below.n > SUMMARY_FAN; k++) {
 		r = verify_load(t, series, k, (below.n + SUMMARY_FAN - 1) / SUMMARY_FAN, &l);
 		for (i = 0; r == 0 && i < l.n; i++) {
 			s.n = 0;
@@ -124,38 +130,55 @@ static int verify_upper(struct verify_tree *t, uint32_t series)
 
 /* ---- chunks -------------------------------------------------------------------------- */
 
-/* The page of leaves that a chunk is in, read; where the chunk's are in it. */
-static int verify_leaf_page(struct verify_tree *t, const struct chunk *c)
+/* A page of leaves or quarters, at least one chunk of which is known. */
+static int verify_parts_page(struct verify_tree *t, struct verify_parts *p, uint32_t series,
+			     uint64_t page)
 {
-	bool is_hist = t->v->kinds[c->series - 1] == SINK_HISTOGRAM;
-	uint64_t page = c->ordinal / SUMMARY_LEAF_CHUNKS, first = page * SUMMARY_LEAF_CHUNKS, i;
-	size_t n =
-		t->level.n - first < SUMMARY_LEAF_CHUNKS ? t->level.n - first : SUMMARY_LEAF_CHUNKS;
-	int r = 0;
+	bool is_hist = t->v->kinds[series - 1] == SINK_HISTOGRAM;
+	uint64_t each = sumtree_part_chunks(p->level), first = page * each;
+	size_t n = t->level.n - first < each ? t->level.n - first : each;
+	int r;
 
-	if (page != t->leaf_page) {
-		t->leaf_page = page;
-		t->n_leaves = 0;
-		r = sumtree_get_leaves(&t->db, c->series, is_hist, page, &t->level.nodes[first], n,
-				       t->v->e, t->leaves, &t->n_leaves);
-		t->pages += r == 0 && t->n_leaves > n;
-		t->broken |= r < 0;
-	}
-	for (t->leaf_at = 0, i = first; i < c->ordinal; i++)
-		t->leaf_at += sumtree_leaves(is_hist, t->level.nodes[i].n);
+	p->page = page;
+	p->n = 0;
+	r = sumtree_get_parts(&t->db, series, p->level, is_hist, page, &t->level.nodes[first], n,
+			      t->v->e, p->nodes, &p->n);
+	t->pages += r == 0 && p->n > n;
 	return r;
 }
 
-/* The figures of the chunk's points beside its leaves and its node. */
+/* The page that a chunk is in, read; where the chunk's nodes are in it. */
+static int verify_parts(struct verify_tree *t, struct verify_parts *p, const struct chunk *c)
+{
+	bool is_hist = t->v->kinds[c->series - 1] == SINK_HISTOGRAM;
+	uint64_t each = sumtree_part_chunks(p->level), page = c->ordinal / each, i;
+	int r = 0;
+
+	if (page != p->page) {
+		r = verify_parts_page(t, p, c->series, page);
+		t->broken |= r < 0;
+	}
+	for (p->at = 0, i = page * each; i < c->ordinal; i++)
+		p->at += sumtree_parts(p->level, is_hist, t->level.nodes[i].n);
+	return r;
+}
+
+/* Is this the next node of a page? */
+static bool verify_is_next(struct verify_parts *p, const struct summary *s)
+{
+	return p->at < p->n && verify_is_node(s, &p->nodes[p->at++]);
+}
+
+/* The figures of the chunk's points beside its leaves, its quarters and its node. */
 static int verify_figures(struct verify_tree *t, const struct chunk *c)
 {
 	struct verify *v = t->v;
 	bool is_hist = v->kinds[c->series - 1] == SINK_HISTOGRAM;
 	size_t leaf = is_hist ? SUMMARY_LEAF_HISTS : SUMMARY_LEAF, i, n;
-	struct summary s, whole = {0};
+	struct summary s, quarter = {0}, whole = {0};
 	struct points_view view;
 
-	if (t->n_leaves == 0)
+	if (t->leaves.n == 0 || t->quarters.n == 0)
 		return 0; /* its page cannot be read, which has been told */
 	for (i = 0; i < c->n; i += n) {
 		n = c->n - i < leaf ? c->n - i : leaf;
@@ -165,9 +188,15 @@ static int verify_figures(struct verify_tree *t, const struct chunk *c)
 			view = points_slice(&v->points, i, n);
 			summary_points(&s, &view, c->segment.no);
 		}
-		if (t->leaf_at >= t->n_leaves || !verify_is_node(&s, &t->leaves[t->leaf_at++]))
+		if (!verify_is_next(&t->leaves, &s))
 			return verify_bad(t, c->series, "a leaf is not what its points say");
 		summary_join(&whole, &s);
+		summary_join(&quarter, &s);
+		if ((i / leaf + 1) % SUMMARY_QUARTER_LEAVES && i + n < c->n)
+			continue;
+		if (!verify_is_next(&t->quarters, &quarter))
+			return verify_bad(t, c->series, "a quarter is not the sum of its leaves");
+		quarter.n = 0;
 	}
 	if (!verify_is_node(&whole, &t->level.nodes[c->ordinal]))
 		return verify_bad(t, c->series, "a node is not what its chunk's points say");
@@ -230,26 +259,21 @@ static int verify_begin_series(struct verify_tree *t, uint32_t series)
 	int r;
 
 	t->series = series;
-	t->leaf_page = UINT64_MAX;
+	t->leaves.page = t->quarters.page = UINT64_MAX;
 	r = verify_found(t->v, verify_load_tree(t, series), "summary", "series %u", series);
 	t->has_tree = t->v->findings == before;
 	t->broken |= !t->has_tree;
 	return r;
 }
 
-/* Pages of leaves before c's, whose chunks retention has dropped. */
-static int verify_dropped(struct verify_tree *t, const struct chunk *c)
+/* Pages before c's, whose chunks retention has dropped. */
+static int verify_dropped(struct verify_tree *t, struct verify_parts *p, const struct chunk *c)
 {
-	bool is_hist = t->v->kinds[c->series - 1] == SINK_HISTOGRAM;
-	uint64_t page, before = c->ordinal / SUMMARY_LEAF_CHUNKS;
+	uint64_t page, before = c->ordinal / sumtree_part_chunks(p->level);
 	int r = 0;
 
-	for (page = 0; r == 0 && page < before; page++) {
-		r = sumtree_get_leaves(&t->db, c->series, is_hist, page,
-				       &t->level.nodes[page * SUMMARY_LEAF_CHUNKS],
-				       SUMMARY_LEAF_CHUNKS, t->v->e, t->leaves, &t->n_leaves);
-		t->pages += r == 0 && t->n_leaves > SUMMARY_LEAF_CHUNKS;
-	}
+	for (page = 0; r == 0 && page < before; page++)
+		r = verify_parts_page(t, p, c->series, page);
 	return r;
 }
 
@@ -257,6 +281,7 @@ static int verify_follows(struct verify_tree *t, const struct blob_id *id, const
 {
 	const struct chunk *b = &t->before;
 	uint64_t start = 0, i;
+	int r;
 
 	if (b->series == c->series)
 		return c->ordinal == b->ordinal + 1 && c->start == b->start + b->n
@@ -266,8 +291,10 @@ static int verify_follows(struct verify_tree *t, const struct blob_id *id, const
 		return 0;
 	for (i = 0; i < c->ordinal; i++)
 		start += t->level.nodes[i].n;
-	return c->start == start ? verify_dropped(t, c)
-				 : blob_bad(id, t->v->e, 0, "points before it are missing");
+	if (c->start != start)
+		return blob_bad(id, t->v->e, 0, "points before it are missing");
+	r = verify_dropped(t, &t->leaves, c);
+	return r < 0 ? r : verify_dropped(t, &t->quarters, c);
 }
 
 /* The points of c, and what its row and its tree say of them. */
@@ -284,7 +311,9 @@ static int verify_points(struct verify_tree *t, const struct blob_id *id, const 
 		r = blob_bad(id, v->e, 0, "its row states another segment");
 	if (r < 0 || !t->has_tree)
 		return r;
-	r = verify_leaf_page(t, c);
+	r = verify_parts(t, &t->leaves, c);
+	if (r == 0)
+		r = verify_parts(t, &t->quarters, c);
 	return r < 0 ? r : verify_figures(t, c);
 }
 
@@ -337,7 +366,8 @@ int verify_chunks(struct verify *v)
 	struct verify_tree t = {.v = v};
 	int r;
 
-	t.leaf_page = UINT64_MAX;
+	t.leaves.page = t.quarters.page = UINT64_MAX;
+	t.quarters.level = SUMMARY_QUARTER;
 	t.db = (struct sumtree_db){.path = v->path, .codec = &v->codec, .columns = &v->columns};
 	chunkdata_init(&t.data, v->db, v->path, &v->codec, &v->columns, NULL);
 	r = db_prepare(v->db, "SELECT blob FROM summary WHERE id = ?1", v->e, &t.db.get);

@@ -330,13 +330,17 @@ static void test_tree(void **state)
 	}
 	storetest_check(*state);
 	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM chunk"), 300);
-	/* Levels of 300, 19 and 2 nodes above the leaves, in 3 pages, 1 and 1. */
-	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM summary"), 3 + 1 + 1);
+	/* Levels of 300, 75, 19, 5 and 2 nodes above the leaves, the first in 3 pages. */
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM summary"), 3 + 4);
 	assert_int_equal(read_page(*state, summary_id(id, 1, 2), nodes), 44);
-	assert_int_equal(read_page(*state, summary_id(id, 2, 0), nodes), 19);
+	assert_int_equal(read_page(*state, summary_id(id, 2, 0), nodes), 75);
+	assert_true(nodes[74].n == 4 && nodes[74].time_min == 296 && nodes[74].time_max == 299);
+	assert_int_equal(read_page(*state, summary_id(id, 3, 0), nodes), 19);
 	assert_true(nodes[18].n == 12 && nodes[18].time_min == 288 && nodes[18].time_max == 299);
 	assert_true(nodes[1].first == 16 * 7 && nodes[1].last == 31 * 7 && nodes[1].min_at == 0);
-	assert_int_equal(read_page(*state, summary_id(id, 3, 0), nodes), 2);
+	assert_int_equal(read_page(*state, summary_id(id, 4, 0), nodes), 5);
+	assert_true(nodes[3].n == 64 && nodes[4].n == 44 && nodes[4].time_min == 256);
+	assert_int_equal(read_page(*state, summary_id(id, 5, 0), nodes), 2);
 	assert_true(nodes[0].n == 256 && nodes[1].n == 44 && nodes[0].segment_max == 255);
 	assert_true(nodes[0].min == 0 && nodes[0].min_at == 0 && nodes[0].max == 298 &&
 		    nodes[0].max_at == 214);
@@ -390,8 +394,9 @@ static void test_histograms(void **state)
 			    nodes[i].max == 2 && isnan(nodes[i].first));
 }
 
-/* Leaves of 512 points, in pages of 8 chunks; pages of chunks with one leaf each are
- * left out, and come to be when a longer chunk joins. */
+/* Leaves of 512 points, in pages of 8 chunks, and quarters of 4 leaves, in pages of 32;
+ * pages of chunks with one such node each are left out, and come to be when a longer
+ * chunk joins. */
 static void test_leaves(void **state)
 {
 	struct summary nodes[SUMMARY_PAGE];
@@ -409,7 +414,14 @@ static void test_leaves(void **state)
 		assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM summary WHERE"
 						       " (id >> 36 & 15) = 0"),
 				 i >= 10);
+		assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM summary WHERE"
+						       " (id >> 36 & 15) = 15"),
+				 i >= 10);
 	}
+	assert_int_equal(read_page(*state, summary_id(id, SUMMARY_QUARTER, 0), nodes), 10 + 4 + 9);
+	assert_true(nodes[9].n == 460 && nodes[10].n == 2048 && nodes[13].n == 2048);
+	assert_true(nodes[12].last == nodes[13].first - 1 && nodes[13].max_at == 2047);
+	assert_true(nodes[15].n == 513 && nodes[15].last == nodes[15].first + 512);
 	assert_int_equal(read_page(*state, summary_id(id, 0, 1), nodes), 6 + 16 + 2);
 	assert_true(nodes[2].n == 512 && nodes[17].n == 512 && nodes[2].last == nodes[3].first - 1);
 	assert_true(nodes[19].n == 512 && nodes[20].n == 1);
