@@ -332,7 +332,9 @@ void column_pack_plan(struct column_work *w, const int64_t *r, size_t n, struct 
 		if (usual[1] + PACK_HEAVY > usual[0])
 			break;
 	}
-	if (w->plain && plain.bits < PACK_PLAIN * ret->bits)
+	if (w->plain && ret->symbols)
+		ret->bits *= PACK_PLAIN; /* so plans are compared by what decoding costs, too */
+	if (w->plain && plain.bits < ret->bits)
 		*ret = plain;
 }
 
