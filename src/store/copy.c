@@ -3,7 +3,7 @@
  * copy.c - copies of databases: of one that may be written meanwhile, as one plain
  * file; and giving a copy another run's id.
  */
-#include "store/store_priv.h"
+#include "store/hosts.h"
 
 #include <errno.h>
 #include <fcntl.h>

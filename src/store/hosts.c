@@ -3,8 +3,9 @@
  * hosts.c - the reader's connections: one a host's file, read-only, and what is
  * not folded yet kept in memory, since a committed row never changes.
  */
+#include "store/hosts.h"
+
 #include "base/mem.h"
-#include "store/store_priv.h"
 
 #include <dirent.h>
 #include <errno.h>

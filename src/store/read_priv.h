@@ -6,7 +6,7 @@
 #ifndef STORE_READ_PRIV_H
 #define STORE_READ_PRIV_H
 
-#include "store/store_priv.h"
+#include "store/hosts.h"
 
 /* ---- lists.c: one host's rows that are newer ------------------------------------ */
 

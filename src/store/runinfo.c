@@ -4,7 +4,7 @@
  * the reader makes one of all hosts' rows.
  */
 #include "base/mem.h"
-#include "store/store_priv.h"
+#include "store/hosts.h"
 
 #include <errno.h>
 #include <math.h>

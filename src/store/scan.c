@@ -6,7 +6,7 @@
  * changes; it may only go.
  */
 #include "base/mem.h"
-#include "store/store_priv.h"
+#include "store/hosts.h"
 
 #include <errno.h>
 #include <math.h>
