@@ -479,8 +479,11 @@ static int fold_run(struct fold *f)
 int fold_batch(struct store *s, uint64_t bytes_max, bool all, struct err *e)
 {
 	struct fold f = {.s = s, .e = e, .bytes_max = bytes_max, .all = all, .seq = s->seq};
-	int r = db_run(s->sql[SQL_BEGIN], "beginning a fold", e);
+	int r;
 
+	if (!s->tail_rows && !(all && s->n_merged))
+		return 0;
+	r = db_run(s->sql[SQL_BEGIN], "beginning a fold", e);
 	if (r == 0) {
 		r = store_abort(s, fold_run(&f));
 		if (r == 0)

@@ -349,7 +349,7 @@ uint64_t store_merged_max(const struct store *s);
 int fold_note_merged(struct store *s, const struct blob_id *id, const struct blob *b, struct err *e,
 		     struct store_merged *ret);
 
-/* One transaction: plain rows of up to bytes_max, but at least one, and what is
+/* One transaction: plain rows of up to bytes_max, but at least one if there are any, and what is
  * merged with them. seal: all becomes chunks if these are the last rows. */
 int fold_batch(struct store *s, uint64_t bytes_max, bool seal, struct err *e);
 

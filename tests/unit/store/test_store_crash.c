@@ -153,8 +153,9 @@ static void test_kill_without_wal(void **state)
 }
 
 /* Fold for ever, all kinds of it, what was committed before: 12 series of which one
- * is long; a byte to fd when a fold begins. */
-static void fold_forever(const char *dir, int fd)
+ * is long; a byte to fd when a fold begins. Of FOLD_DIRECT samples a commit or more,
+ * the commit is one. */
+static void fold_forever(const char *dir, int fd, int64_t samples)
 {
 	struct store *s = storetest_open(dir);
 	struct err e = {0};
@@ -167,9 +168,8 @@ static void fold_forever(const char *dir, int fd)
 		id[k] = storetest_series(s, p, name, SINK_GAUGE);
 	}
 	for (n = 0;; n++) {
-		for (i = 0; i < 40000; i++)
-			storetest_push(s, id[i % 5 ? 0 : i % 12], n * 40000 + i, n * 40000 + i,
-				       (double)(n * 40000 + i));
+		for (i = n * samples; i < (n + 1) * samples; i++)
+			storetest_push(s, id[i % 5 ? 0 : i % 12], i, i, (double)i);
 		storetest_commit(s);
 		if (write(fd, "x", 1) != 1)
 			_exit(4);
@@ -185,18 +185,19 @@ static void test_kill_in_a_fold(void **state)
 	struct storetest_points got;
 	int64_t commits;
 	int fds[2], round, k;
-	size_t sum, i;
+	size_t sum, i, samples;
 	char *dir, byte;
 	pid_t pid;
 
 	for (round = 0; round < 25; round++) {
 		dir = xasprintf("%s/%d", (char *)*state, round);
+		samples = round % 2 ? FOLD_DIRECT + 8000 : FOLD_DIRECT / 2;
 		assert_int_equal(pipe(fds), 0);
 		pid = fork();
 		assert_true(pid >= 0);
 		if (pid == 0) {
 			close(fds[0]);
-			fold_forever(dir, fds[1]);
+			fold_forever(dir, fds[1], (int64_t)samples);
 		}
 		close(fds[1]);
 		for (commits = 0; commits < 1 + round % 5; commits++)
@@ -216,7 +217,7 @@ static void test_kill_in_a_fold(void **state)
 			sum += got.n;
 			free(got.v);
 		}
-		assert_true(sum % 40000 == 0 && (int64_t)(sum / 40000) >= commits);
+		assert_true(sum % samples == 0 && (int64_t)(sum / samples) >= commits);
 		storetest_close(storetest_open(dir));
 		storetest_check(dir);
 		free(dir);
