@@ -404,17 +404,25 @@ static unsigned diff_orders(struct column_work *w, size_t n, int64_t *slope, dou
 	return best;
 }
 
+static unsigned diff_second(const double *plain, unsigned best)
+{
+	unsigned order, second = best == 0;
+
+	for (order = 0; order < DIFF_ORDERS; order++)
+		if (order != best && plain[order] < plain[second])
+			second = order;
+	return second;
+}
+
 void column_diff_plan(struct column_work *w, size_t n, struct column_diff *ret)
 {
 	double plain[DIFF_ORDERS];
 	struct diff_list l = {.n = 0};
 	struct column_diff d = {0};
-	unsigned best = diff_orders(w, n, &d.slope, plain), second = best == 0, below;
+	unsigned best = diff_orders(w, n, &d.slope, plain);
+	unsigned second = diff_second(plain, best), below;
 	size_t i;
 
-	for (d.order = 0; d.order < DIFF_ORDERS; d.order++)
-		if (d.order != best && plain[d.order] < plain[second])
-			second = d.order;
 	d.order = best;
 	diff_add(w, n, d, plain[best], 1e8, &l);
 	d.order = second;

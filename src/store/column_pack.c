@@ -7,18 +7,14 @@
  */
 #include "store/column_priv.h"
 
-#define PACK_SYMBOLS 0x40u    /* of the first byte; bits 0-5: low */
 #define PACK_MEDIAN 16u       /* numbers that a median is of */
 #define PACK_BLOCKS 32u       /* of a long column, which are looked at */
 #define PACK_BLOCK 64u        /* residuals of one that are counted */
 #define PACK_BLOCK_WIDTHS 16u /* and whose widths are */
-#define PACK_LOW_MAX 56u
-#define PACK_ZERO 64u        /* symbols below 128: quotient + 64 */
-#define PACK_LARGE 128u      /* 128 + 2 * (octave - 6) + sign */
-#define PACK_HEAVY 5u        /* widths between the usual and the middle that make a tail */
-#define PACK_BIAS 0.72       /* bits by which counting a part makes a symbol look cheaper */
-#define PACK_TABLE_MIN 64    /* bits: no table of symbols with its states is shorter */
-#define PACK_SYMBOL_BITS 5.0 /* that a symbol takes in the table, about */
+#define PACK_HEAVY 5u         /* widths between the usual and the middle that make a tail */
+#define PACK_BIAS 0.72        /* bits by which counting a part makes a symbol look cheaper */
+#define PACK_TABLE_MIN 64     /* bits: no table of symbols with its states is shorter */
+#define PACK_SYMBOL_BITS 5.0  /* that a symbol takes in the table, about */
 
 /* By how many numbers are smaller: branches that nobody can foresee cost more than
  * comparing all with all. */
@@ -208,8 +204,8 @@ COLUMN_BODY void pack_cost_at(const uint32_t *mid, const uint32_t *large, const 
 	int kinds = 0;
 	unsigned i, k;
 
-	for (i = 0; i < 2 * PACK_ZERO; i += PACK_LANES)
-		pack_sum(&s, mid - PACK_ZERO + i, NULL);
+	for (i = 0; i < 2 * COLUMN_PACK_ZERO; i += PACK_LANES)
+		pack_sum(&s, mid - COLUMN_PACK_ZERO + i, NULL);
 	for (k = 0; k < PACK_LANES; k++)
 		raw[k] = (float)(6 + k / 2) - (float)more;
 	pack_sum(&s, octave, raw);
@@ -235,7 +231,8 @@ COLUMN_BODY void pack_costs_body(struct column_work *w, bool beyond, struct pack
 	unsigned more;
 
 	for (k = 0; k < COLUMN_FINE_LOG; k++) {
-		for (i = (size_t)PACK_ZERO << k; i < (size_t)PACK_ZERO << (k + 1); i++) {
+		for (i = (size_t)COLUMN_PACK_ZERO << k; i < (size_t)COLUMN_PACK_ZERO << (k + 1);
+		     i++) {
 			octave[2 * k] += mid[i];
 			octave[2 * k + 1] += *(mid - 1 - i);
 		}
@@ -317,7 +314,7 @@ void column_pack_plan(struct column_work *w, const int64_t *r, size_t n, struct 
 	struct column_pack plain = {range.min, width, false, (double)width * (double)n};
 	unsigned usual[2], finest, i;
 
-	if (width > PACK_LOW_MAX)
+	if (width > COLUMN_PACK_LOW_MAX)
 		plain.bits = 1e9;
 	*ret = plain;
 	if (width == 0)
@@ -325,8 +322,8 @@ void column_pack_plan(struct column_work *w, const int64_t *r, size_t n, struct 
 	pack_usual_widths(&few, centre, usual);
 	for (i = 0; i < 2; i++) {
 		finest = usual[i] > 7 ? usual[i] - 7 : 0;
-		if (finest > PACK_LOW_MAX - COLUMN_FINE_LOG)
-			finest = PACK_LOW_MAX - COLUMN_FINE_LOG;
+		if (finest > COLUMN_PACK_LOW_MAX - COLUMN_FINE_LOG)
+			finest = COLUMN_PACK_LOW_MAX - COLUMN_FINE_LOG;
 		if ((double)finest * (double)n + PACK_TABLE_MIN < ret->bits)
 			pack_plan_from(w, &part, range, centre, finest, ret);
 		if (usual[1] + PACK_HEAVY > usual[0])
@@ -346,13 +343,8 @@ static inline unsigned pack_symbol(int64_t q)
 	uint64_t u = (uint64_t)(q ^ (q >> 63));
 
 	if (u < 64)
-		return (unsigned)(q + (int64_t)PACK_ZERO);
-	return PACK_LARGE + 2 * (57 - (unsigned)__builtin_clzll(u)) + (q < 0);
-}
-
-static inline unsigned pack_octave(unsigned symbol)
-{
-	return 6 + (symbol - PACK_LARGE) / 2;
+		return (unsigned)(q + (int64_t)COLUMN_PACK_ZERO);
+	return COLUMN_PACK_LARGE + 2 * (57 - (unsigned)__builtin_clzll(u)) + (q < 0);
 }
 
 /* Bits from the lowest up, in bytes from the first. */
@@ -435,9 +427,9 @@ static void pack_put_large(const struct column_work *w, struct buf *b, const int
 	if (!start)
 		return;
 	for (i = 0; i < n; i++) {
-		if (w->sym[i] < PACK_LARGE)
+		if (w->sym[i] < COLUMN_PACK_LARGE)
 			continue;
-		octave = pack_octave(w->sym[i]);
+		octave = column_pack_octave(w->sym[i]);
 		q = column_sub(r[i], p->centre) >> p->low;
 		pack_write(&to, (uint64_t)(q ^ (q >> 63)) & ((1ull << octave) - 1), octave);
 	}
@@ -452,162 +444,13 @@ void column_pack_put(struct column_work *w, struct buf *b, const int64_t *r, siz
 
 	if (symbols) {
 		pack_symbols(w, r, n, p->centre, p->low);
-		symbols = w->hist[PACK_ZERO] < n; /* a code needs two kinds */
+		symbols = w->hist[COLUMN_PACK_ZERO] < n; /* a code needs two kinds */
 	}
-	buf_putc(b, (char)(p->low | (symbols ? PACK_SYMBOLS : 0)));
+	buf_putc(b, (char)(p->low | (symbols ? COLUMN_PACK_SYMBOLS : 0)));
 	buf_svarint(b, p->centre);
 	pack_put_low(b, r, n, p->centre, p->low);
 	if (!symbols)
 		return;
 	column_rans_put(w, b, n);
 	pack_put_large(w, b, r, n, p);
-}
-
-/* ---- reading --------------------------------------------------------------------- */
-
-/* Low bits of the i-th residual, near the end of the bytes. */
-static uint64_t pack_low_at(const unsigned char *p, size_t len, size_t i, unsigned low)
-{
-	unsigned char last[8] = {0};
-	size_t at = i * low / 8;
-
-	memcpy(last, p + at, len - at < 8 ? len - at : 8);
-	return column_load(last) >> (i * low % 8) & ((1ull << low) - 1);
-}
-
-/* r[i] = centre + quotient * 2^low + low bits, for quotients of small symbols. */
-COLUMN_BODY void pack_join_body(const uint8_t *sym, const unsigned char *p, size_t n, unsigned low,
-				int64_t centre, int64_t *r)
-{
-	uint64_t mask = (1ull << low) - 1, base = (uint64_t)centre - ((uint64_t)PACK_ZERO << low);
-	size_t i, k, at[8];
-	unsigned by[8];
-
-	for (k = 0; k < 8; k++) {
-		at[k] = k * low / 8;
-		by[k] = (unsigned)(k * low % 8);
-	}
-	for (i = 0; i < n; i += 8, p += low) {
-#pragma GCC unroll 8
-		for (k = 0; k < 8; k++)
-			r[i + k] = (int64_t)(base + ((uint64_t)sym[i + k] << low) +
-					     (column_load(p + at[k]) >> by[k] & mask));
-	}
-}
-
-static void pack_join_plain(const uint8_t *sym, const unsigned char *p, size_t n, unsigned low,
-			    int64_t centre, int64_t *r)
-{
-	pack_join_body(sym, p, n, low, centre, r);
-}
-
-COLUMN_FAST static void pack_join_fast(const uint8_t *sym, const unsigned char *p, size_t n,
-				       unsigned low, int64_t centre, int64_t *r)
-{
-	pack_join_body(sym, p, n, low, centre, r);
-}
-
-static void pack_join(const struct column_work *w, const unsigned char *p, size_t len, size_t n,
-		      unsigned low, int64_t centre, int64_t *r)
-{
-	static const unsigned char nothing[8];
-	/* Eights whose last load of 8 bytes stays inside. */
-	size_t whole = low ? (len < 8 ? 0 : (len - 8) / low * 8) : n, i;
-	uint64_t bits;
-
-	p = low ? p : nothing;
-	whole = whole < n / 8 * 8 ? whole : n / 8 * 8;
-	(w->fast ? pack_join_fast : pack_join_plain)(w->sym, p, whole, low, centre, r);
-	for (i = whole; i < n; i++) {
-		bits = low ? pack_low_at(p, len, i, low) : 0;
-		bits += ((uint64_t)w->sym[i] - PACK_ZERO) << low;
-		r[i] = column_add(centre, (int64_t)bits);
-	}
-}
-
-/* Bits that the large ones of w->sym[0..n) have in all. */
-static size_t pack_large_bits(const struct column_work *w, size_t n)
-{
-	size_t i, k, sum = 0;
-
-	for (i = 0; i < n; i += 8) {
-		if (!(column_load(w->sym + i) & 0x8080808080808080u))
-			continue;
-		for (k = i; k < i + 8 && k < n; k++)
-			if (w->sym[k] >= PACK_LARGE)
-				sum += pack_octave(w->sym[k]);
-	}
-	return sum;
-}
-
-/* bits (at most 62) from position at of len bytes. */
-static inline uint64_t pack_read(const unsigned char *p, size_t len, size_t at, unsigned bits)
-{
-	unsigned char last[16] = {0};
-	size_t byte = at / 8;
-	uint64_t v;
-
-	if (len - byte < 9) {
-		memcpy(last, p + byte, len - byte);
-		p = last;
-		byte = 0;
-	}
-	v = column_load(p + byte) >> at % 8;
-	if (at % 8)
-		v |= (uint64_t)p[byte + 8] << (64 - at % 8);
-	return v & ((1ull << bits) - 1);
-}
-
-/* Make good what pack_join() did with symbols of large quotients. */
-static const char *pack_get_large(const struct column_work *w, struct cur *c, size_t n,
-				  unsigned low, int64_t *r)
-{
-	size_t bits = pack_large_bits(w, n), len = (bits + 7) / 8, at = 0, i, k;
-	const unsigned char *p = cur_bytes(c, len);
-	unsigned octave;
-	uint64_t q;
-
-	if (!p)
-		return "the large residuals of a column are cut short";
-	for (i = 0; bits && i < n; i += 8) {
-		if (!(column_load(w->sym + i) & 0x8080808080808080u))
-			continue;
-		for (k = i; k < i + 8 && k < n; k++) {
-			if (w->sym[k] < PACK_LARGE)
-				continue;
-			octave = pack_octave(w->sym[k]);
-			q = 1ull << octave | pack_read(p, len, at, octave);
-			at += octave;
-			q = w->sym[k] & 1 ? ~q : q;
-			q -= (uint64_t)w->sym[k] - PACK_ZERO;
-			r[k] = column_add(r[k], (int64_t)(q << low));
-		}
-	}
-	return NULL;
-}
-
-const char *column_pack_get(struct column_work *w, struct cur *c, size_t n, int64_t *r)
-{
-	const unsigned char *kind = cur_bytes(c, 1), *p;
-	int64_t centre = cur_svarint(c);
-	unsigned low = kind ? *kind & 63u : 0;
-	const char *why;
-	size_t len;
-
-	if (!kind || c->error || *kind & 0x80 || low > PACK_LOW_MAX)
-		return "the residuals of a column have an unknown form";
-	len = (n * low + 7) / 8;
-	p = cur_bytes(c, len);
-	if (!p)
-		return "the low bits of a column are cut short";
-	if (!(*kind & PACK_SYMBOLS)) {
-		memset(w->sym, PACK_ZERO, n);
-		pack_join(w, p, len, n, low, centre, r);
-		return NULL;
-	}
-	why = column_rans_get(w, c, n);
-	if (why)
-		return why;
-	pack_join(w, p, len, n, low, centre, r);
-	return pack_get_large(w, c, n, low, r);
 }

@@ -30,7 +30,7 @@
 #define COLUMN_RANS_LANES 8u
 
 struct column_work {
-	int64_t y[COLUMN_MAX];           /* mapped numbers */
+	int64_t y[COLUMN_MAX]; /* mapped numbers */
 	int64_t bank[2][COLUMN_MAX];
 	int64_t *r;                      /* a bank: residuals of the plan that is tried */
 	int64_t *best;                   /* the other: residuals of the best plan so far */
@@ -109,7 +109,18 @@ int64_t column_median(const struct column_work *w, const int64_t *v, size_t n);
 void column_rans_put(struct column_work *w, struct buf *b, size_t n);
 const char *column_rans_get(struct column_work *w, struct cur *c, size_t n);
 
-/* ---- column_pack.c: residuals -------------------------------------------- */
+/* ---- column_pack.c, column_unpack.c: residuals ---------------------------- */
+
+#define COLUMN_PACK_SYMBOLS 0x40u /* of the first byte; bits 0-5: low */
+#define COLUMN_PACK_LOW_MAX 56u
+#define COLUMN_PACK_ZERO 64u   /* symbols below 128: quotient + 64 */
+#define COLUMN_PACK_LARGE 128u /* 128 + 2 * (octave - 6) + sign */
+
+/* Of a large symbol: its raw bits. */
+static inline unsigned column_pack_octave(unsigned symbol)
+{
+	return 6 + (symbol - COLUMN_PACK_LARGE) / 2;
+}
 
 /* How to write residuals: less the centre, low bits raw, the rest as symbols or,
  * if it is 0 throughout, not at all. */

@@ -497,32 +497,51 @@ static void commit_succeeded(struct store *s, uint64_t seq, bool direct)
 	catalog_written(s);
 }
 
+static bool commit_is_empty(const struct store *s)
+{
+	const struct commit *c = &s->commit;
+
+	return !c->n_samples && !c->hists.n && !c->n_texts && !c->n_moved && !s->catalog.dirty &&
+	       !s->catalog.n_pending;
+}
+
+/* Sort, and seal the row of the tail unless the samples go into chunks directly. */
+static int commit_prepare(struct store *s, size_t *ret_series, bool *ret_direct)
+{
+	const struct blob_id id = {s->path, "tail", s->seq + 1, 0};
+	struct commit *c = &s->commit;
+	int r = commit_sort(c, &s->catalog, ret_series);
+
+	if (r < 0)
+		return r;
+	*ret_direct = c->hists.n == 0 && fold_takes_commit(s, c->n_samples, *ret_series);
+	if (*ret_direct)
+		return 0;
+	r = commit_encode(c, *ret_series);
+	if (r < 0)
+		return r;
+	return blob_seal(&s->codec, &id, BLOB_TAIL, (uint32_t)(c->n_samples + c->hists.n),
+			 &c->body);
+}
+
 static int commit_commit(struct sink *sink)
 {
 	struct store *s = commit_store(sink);
 	struct commit *c = &s->commit;
-	const struct blob_id id = {s->path, "tail", s->seq + 1, 0};
 	struct gather_memory memory;
 	size_t n_series = 0;
-	bool direct;
+	bool direct = false;
 	int r;
 
 	err_clear(&s->err);
-	if (!c->n_samples && !c->hists.n && !c->n_texts && !c->n_moved && !s->catalog.dirty &&
-	    !s->catalog.n_pending)
+	if (commit_is_empty(s))
 		return 0;
 	if (s->corrupt) {
 		commit_forget(c);
 		return err_set(&s->err, -EUCLEAN, "%s is corrupt; close and open it again",
 			       s->path);
 	}
-	r = commit_sort(c, &s->catalog, &n_series);
-	direct = r == 0 && c->hists.n == 0 && fold_takes_commit(s, c->n_samples, n_series);
-	if (r == 0 && !direct)
-		r = commit_encode(c, n_series);
-	if (r == 0 && !direct)
-		r = blob_seal(&s->codec, &id, BLOB_TAIL, (uint32_t)(c->n_samples + c->hists.n),
-			      &c->body);
+	r = commit_prepare(s, &n_series, &direct);
 	memory = (struct gather_memory){&c->sorted, c->series, c->lengths, n_series};
 	if (r < 0)
 		err_errno(&s->err, r, "%s: encoding a commit of %zu samples", s->path,
