@@ -281,8 +281,9 @@ static int export_write(struct export *x)
 /* Formats of src/export: the whole run, kept up to date. */
 static int export_to_live(const struct exporter_ops *ops, const char *what)
 {
-	static const char *const *const others[] = {&export_series, &export_range.from, &export_range.until,
-						    &export_range.steps, &export_what_text};
+	static const char *const *const others[] = {&export_series, &export_range.from,
+						    &export_range.until, &export_range.steps,
+						    &export_what_text};
 	struct view v;
 	size_t i;
 	int status;

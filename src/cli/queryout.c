@@ -62,13 +62,12 @@ static void queryout_csv_groups(struct buf *out, const struct querydata *q)
 	for (g = 0; g < q->n_groups; g++) {
 		for (i = 0; i < q->grid.n; i++) {
 			const struct store_band *b = &q->bands[g * q->grid.n + i];
+			long long from = q->grid.x0 + (int64_t)i * q->grid.width;
 
 			if (b->series == 0)
 				continue;
 			export_csv_text(out, q->groups[g]);
-			buf_printf(out, ",%lld,%lld,%u",
-				   (long long)(q->grid.x0 + (int64_t)i * q->grid.width),
-				   (long long)(q->grid.x0 + ((int64_t)i + 1) * q->grid.width),
+			buf_printf(out, ",%lld,%lld,%u", from, from + (long long)q->grid.width,
 				   b->series);
 			queryout_csv_number(out, b->min, true);
 			queryout_csv_number(out, b->mean, true);

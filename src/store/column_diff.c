@@ -122,12 +122,12 @@ static void diff_smooth(int64_t *r, size_t n, unsigned smooth, int64_t level)
  * numbers; false: there is no telling, or it is none. */
 static bool diff_slope(const int64_t *y, size_t n, int64_t *ret)
 {
-	size_t quarter = n / 4, by = quarter / DIFF_WINDOW + 1, i, seen = 0;
-	int64_t first = 0, last = 0, a, b;
+	size_t quarter = n / 4, by = quarter / DIFF_WINDOW + 1, i;
+	int64_t first = 0, last = 0, seen = 0, a, b;
 
 	if (n < 16)
 		return false;
-	for (i = 0; i < quarter; i += by, seen++) {
+	for (i = 0; i < quarter; i += by) {
 		a = column_sub(y[i], y[0]);
 		b = column_sub(y[n - quarter + i], y[0]);
 		if (a > DIFF_LINE_MAX || a < -DIFF_LINE_MAX || b > DIFF_LINE_MAX ||
@@ -135,8 +135,11 @@ static bool diff_slope(const int64_t *y, size_t n, int64_t *ret)
 			return false;
 		first += a;
 		last += b;
+		seen++;
 	}
-	*ret = (last - first) / (int64_t)seen * 65536 / (int64_t)(n - quarter);
+	if (seen == 0)
+		return false;
+	*ret = (last - first) / seen * 65536 / (int64_t)(n - quarter);
 	return *ret != 0;
 }
 
