@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#define QUERYPOINT_FEW 16u   /* points of a bucket that are parted one by one */
 #define QUERYPOINT_RAW 4096u /* points that are kept one by one, and 4 for each that is wanted */
 
 bool querypoint_needs_steps(const struct queryone *x)
@@ -95,7 +96,7 @@ void querypoint_spill(struct queryone *x)
 	uint64_t each = (x->whole + x->seen) / x->points;
 	size_t i;
 
-	x->piece_max = each / 2 ? each / 2 : 1;
+	x->piece_max = each < QUERYPOINT_FEW ? 1 : each / 2;
 	x->node_max = each ? 2 * each : 1;
 	if (!x->grid)
 		piece_reserve(&x->pieces, (x->whole + x->seen) / x->piece_max);
