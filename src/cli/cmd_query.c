@@ -200,20 +200,26 @@ static int query_list(const struct view *v)
 static int query_patterns(struct view *v, int argc, char **argv)
 {
 	struct querydata q;
+	bool missed = false;
 	int i, status, r = 0;
 
 	querydata_init(&q, v);
 	q.ask.axis = query_axis && strcmp(query_axis, "step") == 0 ? STORE_BY_STEP : STORE_BY_TIME;
 	if (range_parse(&query_range, "query", &v->run, &q.ask.range) != 0)
 		r = -EINVAL;
-	for (i = 0; r == 0 && i < argc; i++)
+	for (i = 0; r == 0 && i < argc; i++) {
 		r = querydata_choose(&q, argv[i]);
+		missed = missed || r == -ENOENT;
+		r = r == -ENOENT ? 0 : r;
+	}
+	if (r == 0 && q.n == 0)
+		r = -ENOENT;
 	if (r == 0 && query_group)
 		querydata_group(&q, query_group);
 	if (r < 0)
 		status = r == -EINVAL ? 2 : 1;
 	else
-		status = query_raw ? query_print_raw(&q) : query_print(&q);
+		status = (query_raw ? query_print_raw(&q) : query_print(&q)) || missed;
 	querydata_done(&q);
 	return status;
 }

@@ -113,6 +113,12 @@ def test_says_what_is_wrong(runs, arguments, status, text):
     assert "series," not in done.stdout or "--raw" in arguments
 
 
+def test_a_pattern_without_series_does_not_hide_the_others(runs):
+    done = runs("query", PLAIN, "lozz", "loss", "--csv")
+    assert done.returncode == 1 and 'no series matches "lozz"' in done.stderr
+    assert done.stdout == runs("query", PLAIN, "loss", "--csv").stdout
+
+
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_fits_the_terminal(runs, columns):
     text = on_terminal(runs, ["query", PLAIN, "*loss", "memory/*"], columns=columns, NO_COLOR="1")
