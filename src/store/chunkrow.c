@@ -86,21 +86,37 @@ void axis_cache_done(struct axis_cache *c)
 	*c = (struct axis_cache){0};
 }
 
-/* The place of axis `id`, or that of the one not used for longest, emptied. */
-static struct axis_kept *axis_cache_find(struct axis_cache *c, int64_t id)
+/* Was it kept, not long ago? */
+static bool axis_cache_missed(const struct axis_cache *c, int64_t id)
 {
-	struct axis_kept *oldest = &c->kept[0];
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(c->kept) && c->kept[i].id != id; i++)
-		if (c->kept[i].used < oldest->used)
-			oldest = &c->kept[i];
-	if (i < ARRAY_LEN(c->kept))
-		oldest = &c->kept[i];
-	else
-		oldest->id = 0;
-	oldest->used = ++c->clock;
-	return oldest;
+	for (i = 0; i < ARRAY_LEN(c->gone) && c->gone[i] != id; i++)
+		;
+	return i < ARRAY_LEN(c->gone);
+}
+
+/* The place of axis `id`, or an empty one. Places that are not needed are memory touched
+ * for nothing: there are two until an axis is asked for that had to go. */
+static struct axis_kept *axis_cache_find(struct axis_cache *c, int64_t id)
+{
+	struct axis_kept *place = &c->kept[0];
+	size_t i;
+
+	for (i = 0; i < c->n && c->kept[i].id != id; i++)
+		if (c->kept[i].used < place->used)
+			place = &c->kept[i];
+	if (i < c->n) {
+		place = &c->kept[i];
+	} else {
+		if (c->n < 2 || (c->n < ARRAY_LEN(c->kept) && axis_cache_missed(c, id)))
+			place = &c->kept[c->n++];
+		if (place->id)
+			c->gone[c->n_gone++ % ARRAY_LEN(c->gone)] = place->id;
+		place->id = 0;
+	}
+	place->used = ++c->clock;
+	return place;
 }
 
 static int chunkdata_get_axis(struct chunkdata *d, const struct blob_id *id, struct err *e,

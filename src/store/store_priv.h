@@ -463,7 +463,9 @@ struct axis_kept {
 };
 struct axis_cache {
 	struct axis_kept kept[AXES_KEPT];
-	uint64_t clock;
+	size_t n;                /* places in use */
+	int64_t gone[AXES_KEPT]; /* ids of axes that had to go, 0: none */
+	uint64_t n_gone, clock;
 };
 void axis_cache_done(struct axis_cache *c);
 
