@@ -197,23 +197,32 @@ static int query_list(const struct view *v)
 	return status;
 }
 
+/* Choose the series; *missed: a pattern has none. 0, -ENOENT: none has, -EINVAL. */
+static int query_choose(struct querydata *q, int argc, char **argv, bool *missed)
+{
+	int i, r = 0;
+
+	for (i = 0; i < argc && r != -EINVAL; i++) {
+		r = querydata_choose(q, argv[i]);
+		*missed = *missed || r == -ENOENT;
+	}
+	if (r == -EINVAL)
+		return r;
+	return q->n ? 0 : -ENOENT;
+}
+
 static int query_patterns(struct view *v, int argc, char **argv)
 {
 	struct querydata q;
 	bool missed = false;
-	int i, status, r = 0;
+	int status, r = 0;
 
 	querydata_init(&q, v);
 	q.ask.axis = query_axis && strcmp(query_axis, "step") == 0 ? STORE_BY_STEP : STORE_BY_TIME;
 	if (range_parse(&query_range, "query", &v->run, &q.ask.range) != 0)
 		r = -EINVAL;
-	for (i = 0; r == 0 && i < argc; i++) {
-		r = querydata_choose(&q, argv[i]);
-		missed = missed || r == -ENOENT;
-		r = r == -ENOENT ? 0 : r;
-	}
-	if (r == 0 && q.n == 0)
-		r = -ENOENT;
+	if (r == 0)
+		r = query_choose(&q, argc, argv, &missed);
 	if (r == 0 && query_group)
 		querydata_group(&q, query_group);
 	if (r < 0)
