@@ -15,6 +15,9 @@
 /* Seconds of CLOCK_MONOTONIC. */
 double bench_now(void);
 
+/* Seconds of CPU that the process has used, user and system. */
+double bench_cpu(void);
+
 /* Median of n values; sorts them. */
 double bench_median(double *v, int n);
 

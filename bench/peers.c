@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,15 +32,6 @@ static void die(const char *what, const char *why)
 {
 	fprintf(stderr, "bench peers: %s: %s\n", what, why);
 	exit(1);
-}
-
-static double cpu_now(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
 /* Bytes of DISK/name.db. */
@@ -174,7 +164,7 @@ static double decode(const char *dir)
 	const struct store_range all = {.all_segments = true};
 	struct store_reader *r;
 	struct err e = {0};
-	double t = cpu_now();
+	double t = bench_cpu();
 	size_t n = 0;
 	uint32_t i;
 
@@ -186,18 +176,18 @@ static double decode(const char *dir)
 	store_reader_close(r);
 	if (n != (size_t)MIXED_SERIES * MIXED_POINTS)
 		die("decode", "not all points");
-	return (double)n / (cpu_now() - t);
+	return (double)n / (bench_cpu() - t);
 }
 
 static void measure_ours(const char *name, void (*take)(const char *dir), struct found *f,
 			 int round)
 {
 	char dir[300], file[64];
-	double t = cpu_now();
+	double t = bench_cpu();
 
 	snprintf(dir, sizeof(dir), "%s/%s-%d", disk, name, round);
 	take(dir);
-	f->taken[round] = SAMPLES / (cpu_now() - t);
+	f->taken[round] = SAMPLES / (bench_cpu() - t);
 	snprintf(file, sizeof(file), "%s-%d/h", name, round);
 	f->bytes = file_bytes(file) / SAMPLES;
 	f->read[round] = decode(dir);
@@ -260,7 +250,7 @@ static double select_all(sqlite3 *db)
 {
 	sqlite3_stmt *st =
 		prepared(db, "SELECT time, value FROM sample WHERE series = ? ORDER BY time");
-	double t = cpu_now();
+	double t = bench_cpu();
 	size_t j, n = 0;
 
 	for (j = 0; j < MIXED_SERIES; j++)
@@ -268,7 +258,7 @@ static double select_all(sqlite3 *db)
 	sqlite3_finalize(st);
 	if (n != (size_t)MIXED_SERIES * MIXED_POINTS)
 		die("select", "not all rows");
-	return (double)n / (cpu_now() - t);
+	return (double)n / (bench_cpu() - t);
 }
 
 static void measure_rows(const char *name, const char *key, struct found *f, int round)
@@ -286,10 +276,10 @@ static void measure_rows(const char *name, const char *key, struct found *f, int
 		die(path, sqlite3_errmsg(db));
 	sql(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-16384");
 	sql(db, table);
-	t = cpu_now();
+	t = bench_cpu();
 	insert_all(db);
 	sql(db, "PRAGMA wal_checkpoint(TRUNCATE)");
-	f->taken[round] = SAMPLES / (cpu_now() - t);
+	f->taken[round] = SAMPLES / (bench_cpu() - t);
 	f->bytes = file_bytes(name) / SAMPLES;
 	if (is_keyed)
 		f->read[round] = select_all(db);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,15 +28,6 @@ static void die(const char *what, const char *why)
 {
 	fprintf(stderr, "bench store: %s: %s\n", what, why);
 	exit(1);
-}
-
-static double cpu_now(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
 static double file_bytes(const char *host)
@@ -94,7 +84,7 @@ static struct store *open_store(const char *host, unsigned n, uint32_t *ids)
 static double feed(struct store *s, const struct sink_sample *v, size_t n)
 {
 	struct sink *k = store_sink(s);
-	double t = cpu_now();
+	double t = bench_cpu();
 	struct err e = {0};
 	size_t i;
 	int r;
@@ -108,17 +98,17 @@ static double feed(struct store *s, const struct sink_sample *v, size_t n)
 		;
 	if (r < 0)
 		die("fold", e.text);
-	return cpu_now() - t;
+	return bench_cpu() - t;
 }
 
 static double finish(struct store *s)
 {
-	double t = cpu_now();
+	double t = bench_cpu();
 	struct err e = {0};
 
 	if (store_close(s, &e) < 0)
 		die("close", e.text);
-	return cpu_now() - t;
+	return bench_cpu() - t;
 }
 
 /* `each` seconds of the mixed set a commit; n seconds in all. */

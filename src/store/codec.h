@@ -194,6 +194,9 @@ void hists_done(struct hists *h);
 void hists_reset(struct hists *h);
 /* Append a copy. 0 or -ENOMEM. */
 int hists_add(struct hists *h, const struct hists_row *row, const struct sink_bin *bins);
+/* Row i as a histogram of a series; its bins stay h's. Returns the mean, NaN if there is
+ * none. */
+double hists_get(const struct hists *h, size_t i, uint32_t series, struct sink_hist *ret);
 
 /* Append rows index[0..n) of h (NULL: rows [from, from + n)) to b. */
 void hists_encode(struct buf *b, const struct hists *h, const uint32_t *index, size_t from,

@@ -7,6 +7,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,6 +69,23 @@ int hists_add(struct hists *h, const struct hists_row *row, const struct sink_bi
 	h->n++;
 	h->n_bins += row->n_bins;
 	return 0;
+}
+
+double hists_get(const struct hists *h, size_t i, uint32_t series, struct sink_hist *ret)
+{
+	const struct hists_row *row = &h->rows[i];
+
+	*ret = (struct sink_hist){.series = series,
+				  .time_ns = row->time,
+				  .step = row->step,
+				  .count = row->count,
+				  .nan = row->nan,
+				  .sum = row->sum,
+				  .min = row->min,
+				  .max = row->max,
+				  .bins = h->bins + row->bins,
+				  .n_bins = row->n_bins};
+	return row->count ? row->sum / (double)row->count : NAN;
 }
 
 static void hists_put_double(struct buf *b, double v)

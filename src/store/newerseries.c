@@ -7,7 +7,6 @@
 #include "store/newer_priv.h"
 
 #include <errno.h>
-#include <math.h>
 
 /* Definition of the series; strings are copied so that no transaction stays open. */
 static int newerseries_define(struct newer *w, uint32_t id)
@@ -63,7 +62,6 @@ static int newerseries_point(struct newer *w, size_t i, bool is_hist, uint32_t s
 {
 	const struct points *in = &w->points;
 	struct store_point p = {.segment = segment};
-	const struct hists_row *row;
 	struct sink_hist h;
 
 	if (!is_hist) {
@@ -73,20 +71,9 @@ static int newerseries_point(struct newer *w, size_t i, bool is_hist, uint32_t s
 		p.thread = (uint32_t)in->thread[i];
 		return w->f->point(w->arg, &w->series, &p);
 	}
-	row = &w->hists.rows[i];
-	h = (struct sink_hist){.series = w->series.id,
-			       .time_ns = row->time,
-			       .step = row->step,
-			       .count = row->count,
-			       .nan = row->nan,
-			       .sum = row->sum,
-			       .min = row->min,
-			       .max = row->max,
-			       .bins = w->hists.bins + row->bins,
-			       .n_bins = row->n_bins};
-	p.time_ns = row->time;
-	p.step = row->step;
-	p.value = row->count ? row->sum / (double)row->count : NAN;
+	p.value = hists_get(&w->hists, i, w->series.id, &h);
+	p.time_ns = h.time_ns;
+	p.step = h.step;
 	p.hist = &h;
 	return w->f->point(w->arg, &w->series, &p);
 }

@@ -9,7 +9,6 @@
 #include "store/hosts.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 /* Steps that a segment has. */
@@ -138,22 +137,11 @@ static int scan_give_points(struct scan *s, uint32_t segment, const struct point
 
 static int scan_give_hist(const struct scan *s, size_t i, uint32_t segment)
 {
-	const struct hists_row *row = &s->hists.rows[i];
-	const struct sink_hist h = {.series = s->series,
-				    .time_ns = row->time,
-				    .step = row->step,
-				    .count = row->count,
-				    .nan = row->nan,
-				    .sum = row->sum,
-				    .min = row->min,
-				    .max = row->max,
-				    .bins = s->hists.bins + row->bins,
-				    .n_bins = row->n_bins};
-	const struct store_point p = {
-		row->time, row->step, row->count ? row->sum / (double)row->count : NAN,
-		0,         segment,   &h};
+	struct sink_hist h;
+	double mean = hists_get(&s->hists, i, s->series, &h);
+	const struct store_point p = {h.time_ns, h.step, mean, 0, segment, &h};
 
-	return scan_wants(s, segment, row->time, row->step) ? s->fn(s->arg, &p) : 0;
+	return scan_wants(s, segment, h.time_ns, h.step) ? s->fn(s->arg, &p) : 0;
 }
 
 /* ---- what there is --------------------------------------------------------------- */
