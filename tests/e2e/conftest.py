@@ -26,6 +26,8 @@ TIMEOUT = 60  # seconds for a test
 
 
 def pytest_configure(config):
+    # Under nohup it is ignored, and what is ignored stays so in the commands.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.addinivalue_line("markers", "kill: kills, full disks, hostile rings; a tier of its own")
     config.addinivalue_line("markers", "tensorboard: needs TensorBoard; the tier export has it")
 
