@@ -7,6 +7,7 @@
 
 #include "agent/exports.h"
 #include "agent/live.h"
+#include "agent/probing.h"
 #include "agent/runfile.h"
 #include "agent/sweep.h"
 #include "base/log.h"
@@ -41,11 +42,12 @@ struct agent {
 	struct live **live;
 	size_t n_live, cap_live;
 	struct map refused; /* names of files that are no rings */
-	struct probe_host host;
+	struct probing *probing;
 	uint32_t clock;
 	uint64_t ticks_per_s;
 	struct wire_anchor first; /* at start, for the rate */
-	int64_t second_ns;        /* CLOCK_MONOTONIC of the last second's work */
+	int64_t second_ns;        /* CLOCK_MONOTONIC when the next second's work is due */
+	int64_t probe_ns;         /* CLOCK_MONOTONIC when figures are due */
 	int64_t sweep_ns;         /* CLOCK_MONOTONIC when the store may be swept */
 	int64_t busy_ns;          /* CLOCK_MONOTONIC when something was last alive */
 	struct guard *bell;
@@ -82,6 +84,7 @@ static struct live *agent_add(struct agent *a, const struct run_start *r, bool h
 {
 	a->live = xgrow(a->live, a->n_live, &a->cap_live, sizeof(*a->live));
 	a->live[a->n_live] = live_new(r, has_file, a->o->store);
+	probing_begin(a->probing, a->live[a->n_live]);
 	exports_begin(a->exports, r);
 	return a->live[a->n_live++];
 }
@@ -315,23 +318,17 @@ static void agent_look(struct agent *a, struct wire_anchor *now)
 
 static void agent_second(struct agent *a)
 {
-	struct probe_host_values host;
 	struct wire_anchor now;
 	size_t i;
 
 	agent_look(a, &now);
-	if (a->n_live)
-		probe_host_read(&a->host, &host);
-	for (i = 0; i < a->n_live; i++) {
-		if (!a->o->once)
-			live_probe(a->live[i], &host, now.boot_ns);
+	for (i = 0; i < a->n_live; i++)
 		live_second(a->live[i], a->rings, &now);
-	}
 	for (i = 0; i < a->n_live; i++)
 		live_finish(a->live[i], a->rings, a->runs, a->o->once);
 	agent_forget_retired(a);
 	exports_tick(a->exports, now.mono_ns, agent_export_failed, a);
-	a->second_ns = now.mono_ns;
+	a->second_ns = ((int64_t)now.mono_ns / AGENT_SECOND + 1) * AGENT_SECOND;
 	if (!a->o->once && a->o->store->sweep && now.mono_ns >= a->sweep_ns) {
 		a->o->store->sweep();
 		a->sweep_ns = now.mono_ns + AGENT_SWEEP;
@@ -399,11 +396,13 @@ static bool agent_round(struct agent *a)
 	bool more = false;
 	size_t i;
 
-	if (now - a->second_ns >= AGENT_SECOND || agent_has_outcome(a))
+	if (now >= a->second_ns || agent_has_outcome(a))
 		agent_second(a);
 	else if (a->woken)
 		agent_look(a, &anchor);
 	a->woken = false;
+	if (now >= a->probe_ns)
+		a->probe_ns = probing_tick(a->probing, a->live, a->n_live);
 	now = clock_ns(CLOCK_MONOTONIC);
 	for (i = 0; i < a->n_live; i++)
 		more |= live_tick(a->live[i], now, false);
@@ -412,7 +411,7 @@ static bool agent_round(struct agent *a)
 
 static void agent_loop(struct agent *a)
 {
-	int64_t now;
+	int64_t now, due;
 	size_t i;
 	bool more;
 
@@ -422,8 +421,11 @@ static void agent_loop(struct agent *a)
 		now = clock_ns(CLOCK_MONOTONIC);
 		if (a->o->idle_exit_ns && now - a->busy_ns >= a->o->idle_exit_ns)
 			break;
+		due = a->second_ns;
+		if (a->n_live && a->probe_ns < due)
+			due = a->probe_ns;
 		if (!more)
-			agent_sleep(a, a->second_ns + AGENT_SECOND - now);
+			agent_sleep(a, due - now);
 	}
 	for (i = 0; i < a->n_live; i++)
 		while (live_tick(a->live[i], clock_ns(CLOCK_MONOTONIC), true))
@@ -470,7 +472,7 @@ static int agent_open(struct agent *a, struct err *e)
 	sweep_rings(a->rings);
 	a->clock = clock_kind();
 	clock_anchor(a->clock, &a->first);
-	return probe_host_init(&a->host, "");
+	return 0;
 }
 
 static void agent_close(struct agent *a)
@@ -482,7 +484,7 @@ static void agent_close(struct agent *a)
 	free(a->live);
 	exports_free(a->exports);
 	map_done(&a->refused);
-	probe_host_done(&a->host);
+	probing_free(a->probing);
 	guard_unmap(a->bell);
 	if (a->rings >= 0)
 		close(a->rings);
@@ -512,6 +514,7 @@ int agent_run(const struct agent_options *o, struct err *e)
 
 	a->o = o;
 	a->dir = a->rings = a->runs = a->lock = -1;
+	a->probing = probing_new(o);
 	a->exports = exports_new(o->once ? NULL : o->exporter);
 	map_init(&a->refused);
 	agent_totals = (struct agent_stats){0};

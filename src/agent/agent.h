@@ -11,6 +11,7 @@
 #define AGENT_AGENT_H
 
 #include "base/err.h"
+#include "probe/runner.h"
 #include "wire/run.h"
 #include "wire/sink.h"
 
@@ -44,7 +45,9 @@ struct agent_options {
 	int64_t idle_exit_ns;   /* leave after so long without runs; 0: never */
 	bool once;              /* recover: take what is there, finish what is dead, leave */
 	const struct agent_store *store;
-	const char *exporter; /* program that exports live runs; NULL: they are not */
+	const char *exporter;   /* program that exports live runs; NULL: they are not */
+	struct probe_env probe; /* of the machine: pid 0. root NULL: nothing is probed */
+	struct runner_pace pace;
 };
 
 /* Run until SIGTERM, SIGINT or idle_exit_ns. Returns 0; -EAGAIN: another agent

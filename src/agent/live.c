@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIVE_COMMIT_NS 1000000000 /* commit at least this often */
+#define LIVE_COMMIT_NS 1000000000 /* commit once in each of these, as the clock counts them */
 #define LIVE_PRESSED 0.25         /* a lane this full does not wait for it */
 #define LIVE_RETRY_NS 1000000000  /* try a store that failed again */
 /* Of all lanes in a commit; with what the last read may take more, 32,768: at most
@@ -43,6 +43,8 @@ static void live_drop_store(struct live *l, const char *why)
 		l->store->close(l->handle, &e);
 	l->handle = NULL;
 	l->sink = NULL;
+	readings_reset(&l->host, NULL, 0);
+	readings_reset(&l->own, NULL, 0);
 	l->retry_ns = clock_ns(CLOCK_MONOTONIC) + LIVE_RETRY_NS;
 }
 
@@ -94,8 +96,11 @@ void live_free(struct live *l)
 	for (i = 0; i < l->n_clients; i++)
 		client_free(l->clients[i]);
 	free(l->clients);
+	runner_free(l->runner);
 	if (l->has_tree)
 		probe_tree_done(&l->tree);
+	readings_done(&l->host);
+	readings_done(&l->own);
 	if (l->handle && l->store->close(l->handle, &e) < 0)
 		log_error("run %s: closing its store: %s", l->start.id, e.text);
 	free(l->outcome);
@@ -271,7 +276,8 @@ bool live_tick(struct live *l, int64_t now_ns, bool force)
 		return false;
 	if (l->failing && now_ns < l->retry_ns)
 		return false;
-	if (force || l->behind || now_ns - l->commit_ns >= LIVE_COMMIT_NS || live_is_pressed(l))
+	if (force || l->behind || now_ns / LIVE_COMMIT_NS != l->commit_ns / LIVE_COMMIT_NS ||
+	    live_is_pressed(l))
 		more = live_round(l, now_ns);
 	/* Housekeeping never keeps a lane waiting for longer than a slice. */
 	if (!force && l->tending && !more && !live_is_pressed(l))
@@ -303,8 +309,8 @@ static void live_define(struct live *l)
 {
 	l->host_process = live_define_process(l, "host", 0);
 	l->tree_process = live_define_process(l, "command", l->start.child_pid);
-	memset(l->host_series, 0, sizeof(l->host_series));
-	memset(l->tree_series, 0, sizeof(l->tree_series));
+	readings_reset(&l->host, l->sink, l->host_process);
+	readings_reset(&l->own, l->sink, l->tree_process);
 }
 
 void live_set_child(struct live *l, int64_t pid, uint64_t start)
@@ -315,50 +321,122 @@ void live_set_child(struct live *l, int64_t pid, uint64_t start)
 		live_define_process(l, "command", pid);
 }
 
-static void live_push(struct live *l, uint32_t process, const struct probe_metric *row,
-		      uint32_t *series, double value, int64_t utc_ns)
+void live_figure(struct live *l, uint32_t point, const struct probe_metric *m, const char *labels,
+		 int64_t boot_ns, double value)
 {
-	struct sink_series d = {process, row->name, "", row->unit, row->help, row->kind, "probe"};
-	struct sink_sample s = {utc_ns, SINK_STEP_NONE, value, 0, 0};
+	if (l->handle && !l->end_stored)
+		readings_value(&l->host, point, m, labels, live_utc(l, boot_ns), value);
+}
 
-	if (*series == 0 && l->sink->ops->series(l->sink, &d, series) < 0)
-		return;
-	s.series = *series;
-	if (l->sink->ops->samples(l->sink, &s, 1) == 0)
+static void live_own_figure(void *arg, uint32_t point, const struct probe_metric *m,
+			    const char *labels, int64_t boot_ns, double value)
+{
+	struct live *l = arg;
+
+	if (l->handle && !l->end_stored)
+		readings_value(&l->own, point, m, labels, live_utc(l, boot_ns), value);
+}
+
+void live_fact(struct live *l, const char *key, const char *value)
+{
+	if (l->sink && l->sink->ops->attr(l->sink, l->host_process, key, value) == 0)
 		l->pending = true;
 }
 
-void live_probe(struct live *l, const struct probe_host_values *host, int64_t boot_ns)
+static void live_own_fact(void *arg, const char *key, const char *value)
 {
-	struct probe_tree_values tree;
-	int64_t utc_ns = live_utc(l, boot_ns);
-	unsigned i;
+	struct live *l = arg;
 
-	if (!l->has_tree && l->start.child_pid > 0 && !l->has_outcome)
-		l->has_tree = probe_tree_init(&l->tree, "", (long)l->start.child_pid,
+	if (l->sink && l->sink->ops->attr(l->sink, l->tree_process, key, value) == 0)
+		l->pending = true;
+}
+
+static void live_own_event(void *arg, int64_t boot_ns, int severity, const char *kind,
+			   const char *text, const char *attrs)
+{
+	struct live *l = arg;
+
+	live_event(l, live_utc(l, boot_ns), severity, kind, text, attrs);
+}
+
+/* Who is a process of the tree? Its ring says. */
+static bool live_who(void *arg, long pid, uint64_t start, char role[32], int *slot)
+{
+	const struct live *l = arg;
+	size_t i;
+
+	for (i = 0; i < l->n_clients; i++) {
+		const struct wire_ring *ring = &l->clients[i]->reader.ring;
+
+		if (ring->pid != pid || ring->start_time != start)
+			continue;
+		snprintf(role, 32, "%.31s", ring->role);
+		*slot = (int)(l->clients[i]->local_rank >= 0 ? l->clients[i]->local_rank
+							     : l->clients[i]->rank);
+		return true;
+	}
+	return false;
+}
+
+static void live_begin_probing(struct live *l, const struct probe_env *machine,
+			       const struct runner_pace *pace)
+{
+	int err;
+
+	if (!machine->root || l->start.child_pid <= 0 || l->has_outcome)
+		return;
+	if (!l->has_tree)
+		l->has_tree = probe_tree_init(&l->tree, machine->root, (long)l->start.child_pid,
 					      l->start.child_start) == 0;
-	if (!l->handle || l->end_stored)
+	if (!l->has_tree)
 		return;
-	for (i = 0; i < PROBE_HOST_METRICS; i++)
-		if (host->valid >> i & 1)
-			live_push(l, l->host_process, &probe_host_metrics[i], &l->host_series[i],
-				  host->value[i], utc_ns);
-	if (!l->has_tree || probe_tree_read(&l->tree, &tree) < 0)
-		return;
-	for (i = 0; i < PROBE_TREE_METRICS; i++)
-		if (tree.valid >> i & 1)
-			live_push(l, l->tree_process, &probe_tree_metrics[i], &l->tree_series[i],
-				  tree.value[i], utc_ns);
+	l->env = *machine;
+	l->env.pid = (long)l->start.child_pid;
+	l->env.tree = &l->tree;
+	l->env.who = live_who;
+	l->env.arg = l;
+	err = runner_new(&l->env, pace, &l->runner);
+	if (err)
+		log_error("run %s: figures of its processes cannot be read: %s", l->start.id,
+			  strerror(-err));
+}
+
+int64_t live_probe(struct live *l, const struct probe_env *machine, const struct runner_pace *pace,
+		   const struct probe_now *now)
+{
+	struct probe_taker t = {live_own_figure, live_own_event, live_own_fact, l};
+	int64_t next = now->mono_ns + LIVE_RETRY_NS;
+
+	if (!l->runner)
+		live_begin_probing(l, machine, pace);
+	if (l->runner && l->handle && !l->end_stored) {
+		next = runner_tick(l->runner, now);
+		runner_take(l->runner, &t);
+	}
+	l->pending |= readings_flush(&l->host);
+	l->pending |= readings_flush(&l->own);
+	return next;
+}
+
+static void live_push_event(struct live *l, uint32_t process, int64_t utc_ns, int severity,
+			    const char *kind, const char *text, const char *attrs)
+{
+	struct sink_event e = {process, utc_ns, SINK_STEP_NONE, severity, kind, text, attrs};
+
+	if (l->sink && l->sink->ops->event(l->sink, &e) == 0)
+		l->pending = true;
+}
+
+void live_machine_event(struct live *l, int64_t boot_ns, int severity, const char *kind,
+			const char *text, const char *attrs)
+{
+	live_push_event(l, l->host_process, live_utc(l, boot_ns), severity, kind, text, attrs);
 }
 
 void live_event(struct live *l, int64_t utc_ns, int severity, const char *kind, const char *text,
 		const char *attrs)
 {
-	struct sink_event e = {
-		l->tree_process, utc_ns, SINK_STEP_NONE, severity, kind, text, attrs};
-
-	if (l->sink && l->sink->ops->event(l->sink, &e) == 0)
-		l->pending = true;
+	live_push_event(l, l->tree_process, utc_ns, severity, kind, text, attrs);
 }
 
 /* ---- each second ---------------------------------------------------------------------- */

@@ -9,7 +9,9 @@
 #include "agent/agent.h"
 #include "agent/client.h"
 #include "agent/hang.h"
-#include "probe/probe.h"
+#include "agent/readings.h"
+#include "probe/runner.h"
+#include "probe/tree.h"
 
 #include <stdbool.h>
 
@@ -33,9 +35,11 @@ struct live {
 	size_t next_client; /* to be drained first */
 	/* Machine figures: a process "host" and one for the tree. */
 	uint32_t host_process, tree_process;
-	uint32_t host_series[PROBE_HOST_METRICS], tree_series[PROBE_TREE_METRICS];
+	struct readings host, own; /* of the machine; of the run's processes */
 	struct probe_tree tree;
 	bool has_tree;
+	struct runner *runner; /* reads the tree; NULL: none yet */
+	struct probe_env env;
 	struct hang hang;
 	/* The end. */
 	bool has_outcome;
@@ -62,8 +66,17 @@ bool live_tick(struct live *l, int64_t now_ns, bool force);
 /* Does it need to be drained before its second is over? */
 bool live_is_pressed(struct live *l);
 
-/* Push machine figures (all values valid or not) at this time. */
-void live_probe(struct live *l, const struct probe_host_values *host, int64_t boot_ns);
+/* A value, an event, a fact of the machine. point as runner_take() numbers it. */
+void live_figure(struct live *l, uint32_t point, const struct probe_metric *m, const char *labels,
+		 int64_t boot_ns, double value);
+void live_machine_event(struct live *l, int64_t boot_ns, int severity, const char *kind,
+			const char *text, const char *attrs);
+void live_fact(struct live *l, const char *key, const char *value);
+
+/* Read and push what is due of the run's own processes; machine and pace are the agent's.
+ * Returns CLOCK_MONOTONIC ns when to come again. */
+int64_t live_probe(struct live *l, const struct probe_env *machine, const struct runner_pace *pace,
+		   const struct probe_now *now);
 
 /* Each second: anchors, dead processes, hang; housekeeping becomes due. rings is
  * the folder of the rings. */

@@ -115,7 +115,11 @@ static void agent_configure(struct settings *s)
 int cmd_agent(int argc, char **argv)
 {
 	struct agent_options o = {
-		.rendezvous = arg_rendezvous, .store = &wiring_store, .exporter = "/proc/self/exe"};
+		.rendezvous = arg_rendezvous,
+		.store = &wiring_store,
+		.exporter = "/proc/self/exe",
+		.probe = {.root = ""},
+	};
 	struct settings settings;
 	struct err e = {0};
 	int err;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * probe.h - figures of the machine and of a run's processes. A metric is one row
- * of a const table (probe.c, docs/metrics.md); a reader fills one value for each
- * row, says for each whether it is known, and stores and prints nothing.
+ * probe.h - figures of the machine, its GPUs and a run's processes. A metric is one
+ * row of a const table (docs/metrics.md is made from these rows); rows that are
+ * read together are a group; what a group reads becomes points of a set: a row, the
+ * labels of one instance (CPU 3, disk sda), a value or the reason why there is none.
+ *
+ *     groups (const) --open--> state --read--> struct probe_set --take--> the agent
  *
  * Every reader takes a root path: "" is the real system, anything else is put
- * before /proc and /sys (tests point it at stored trees). No call aborts or
- * blocks, whatever the files say; memory is bounded as stated. One thread at a
- * time for a struct.
+ * before /proc and /sys (tests point it at stored trees). No reader aborts,
+ * whatever the files say; memory is bounded as stated.
  */
 #ifndef PROBE_PROBE_H
 #define PROBE_PROBE_H
@@ -16,145 +18,150 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/map.h"
+#include "base/err.h"
 
-#define PROBE_ROOT_MAX 512 /* bytes of a root path, NUL included */
+#define PROBE_ROOT_MAX 512     /* bytes of a root path, NUL included */
+#define PROBE_LABELS_MAX 256   /* bytes of the labels of a point, NUL included */
+#define PROBE_POINTS_MAX 32768 /* points of a set */
+#define PROBE_EVENTS_MAX 64    /* events waiting in a set */
+#define PROBE_NONE UINT32_MAX  /* no point: what is put there goes nowhere */
 
-/* What one reading of a metric costs on the machine of docs/metrics.md. */
+/* What one reading costs on the machine of docs/metrics.md. */
 enum probe_cost {
 	PROBE_COST_LOW = 1,  /* at most 20 us for the file it shares with others */
-	PROBE_COST_EACH = 2, /* at most 20 us for each process */
+	PROBE_COST_EACH = 2, /* at most 20 us for each instance (process, CPU, GPU) */
 	PROBE_COST_RARE = 3  /* more; read less often than asked, as help says */
 };
 
 struct probe_metric {
 	const char *name;   /* "cpu/busy" */
-	const char *unit;   /* "By", "1" */
+	const char *unit;   /* "By", "1", "s", "Hz", "Cel", "W", "J" */
 	const char *help;   /* the definition, one line */
-	const char *source; /* files it is made from */
+	const char *source; /* files or calls it is made from */
 	int kind;           /* enum sink_kind of wire/sink.h */
 	int cost;           /* enum probe_cost */
+	const char *labels; /* keys of its labels, sorted: "device", "cpu"; NULL none */
 };
 
-/* ---- the machine -------------------------------------------------------- */
+/* ---- points ------------------------------------------------------------------- */
 
-/* Rows of probe_host_metrics, and index of their values. */
-enum probe_host_index {
-	PROBE_HOST_CPU_BUSY,
-	PROBE_HOST_CPU_COUNT,
-	PROBE_HOST_MEMORY_TOTAL,
-	PROBE_HOST_MEMORY_AVAILABLE,
-	PROBE_HOST_MEMORY_USED,
-	PROBE_HOST_MEMORY_LIMIT,
-	PROBE_HOST_LOAD_1M,
-	PROBE_HOST_METRICS
+/* Points and events of some groups. Written by one thread, taken by another or the
+ * same one (probe_set_take()); only that call may run beside the others. */
+struct probe_set;
+
+struct probe_set *probe_set_new(void);
+void probe_set_free(struct probe_set *s);
+
+/* The point of a row and labels (k="v",k2="v2", keys sorted; "" none), made at its
+ * first call; numbers are dense and never change. Look it up when an instance is
+ * found, not at every reading. `m` must live as long as s. PROBE_NONE beyond
+ * PROBE_POINTS_MAX, which is told by one event, and for labels that are too long. */
+uint32_t probe_point(struct probe_set *s, const struct probe_metric *m, const char *labels);
+
+/* Append key="value" to labels (cap bytes), the value escaped as in Prometheus
+ * text. Keys must come sorted. 0, -ENAMETOOLONG (labels is then unchanged). */
+int probe_label(char *labels, size_t cap, const char *key, const char *value);
+
+/* A value at the time of this reading. NaN is a value: what is unknown is absent. */
+void probe_put(struct probe_set *s, uint32_t point, double value);
+
+/* No value, and why: static text or text that lives as long as s. Until the
+ * next probe_put() this is what probe_point_at() tells. */
+void probe_absent(struct probe_set *s, uint32_t point, const char *why);
+
+/* A counter of the system that only grows: puts what was added since the last call,
+ * times scale; the first call puts nothing. A counter that is lower than before has
+ * wrapped if it has `bits` bits (32 or 48) and the step forward is below a quarter of
+ * its range; else it began anew (0 bits: always so), which puts nothing. */
+void probe_count(struct probe_set *s, uint32_t point, uint64_t raw, unsigned bits, double scale);
+
+/* Something happened: a GPU vanished, the kernel killed a process. severity, kind,
+ * text and attrs (JSON object or "") as in struct sink_event; copied. Beyond
+ * PROBE_EVENTS_MAX between two takings the oldest go, counted in one of their own. */
+void probe_event(struct probe_set *s, int severity, const char *kind, const char *text,
+		 const char *attrs);
+
+/* A fact that is no number: attribute of the host ("gpu/0/name", "NVIDIA H100"). Copied;
+ * told again only when the value has changed. */
+void probe_fact(struct probe_set *s, const char *key, const char *value);
+
+/* What is known of a point, for tests and lapse doctor; by the writing thread. */
+struct probe_view {
+	const struct probe_metric *metric;
+	const char *labels;
+	bool known; /* value holds, as of the last reading of its group */
+	double value;
+	const char *why; /* why not; NULL when known, or not read yet */
 };
-extern const struct probe_metric probe_host_metrics[PROBE_HOST_METRICS];
+size_t probe_points(const struct probe_set *s);
+void probe_point_at(const struct probe_set *s, uint32_t point, struct probe_view *out);
 
-struct probe_host_values {
-	uint64_t valid; /* bit i: value[i] holds */
-	double value[PROBE_HOST_METRICS];
-	const char *why[PROBE_HOST_METRICS]; /* static text why value[i] is absent;
-						NULL when it holds */
+/* The value of a point by name and labels: 0; -ENOENT no such point; -ENODATA absent. */
+int probe_value(const struct probe_set *s, const char *name, const char *labels, double *ret);
+
+/* Called for what was read since the last taking, in order. metric and labels stay
+ * valid as long as the set. */
+struct probe_taker {
+	void (*value)(void *arg, uint32_t point, const struct probe_metric *m, const char *labels,
+		      int64_t boot_ns, double value);
+	void (*event)(void *arg, int64_t boot_ns, int severity, const char *kind, const char *text,
+		      const char *attrs);
+	void (*fact)(void *arg, const char *key, const char *value);
+	void *arg;
 };
+void probe_set_take(struct probe_set *s, const struct probe_taker *t);
 
-/* Files of /proc that probe_host keeps open. */
-enum probe_host_file {
-	PROBE_HOST_STAT,
-	PROBE_HOST_MEMINFO,
-	PROBE_HOST_LOADAVG,
-	PROBE_HOST_FILES
-};
-
-struct probe_host {
-	char root[PROBE_ROOT_MAX];
-	int fd[PROBE_HOST_FILES]; /* -1: not open */
-	char *text;               /* reading buffer, cap bytes */
-	size_t cap;
-	bool has_cpu;    /* cpu[] holds a first reading */
-	uint64_t cpu[8]; /* ticks by state at the last reading */
-	uint64_t limit;  /* memory limit, bytes, when limit_error is 0 */
-	int limit_error;
-	uint64_t limit_ns; /* CLOCK_MONOTONIC of the limit's reading; 0: none yet */
-};
-
-/* Begin. Opens three files and takes 16 KiB. 0, -ENAMETOOLONG, -ENOMEM; missing
- * files are no error: their values are absent. */
-int probe_host_init(struct probe_host *p, const char *root);
-void probe_host_done(struct probe_host *p);
-
-/* Read all. A value that is a rate is over the time since the last call, and
- * absent at the first. Returns 0 if any value holds, else -ENODATA; *out is
- * filled either way. */
-int probe_host_read(struct probe_host *p, struct probe_host_values *out);
-
-/* ---- the processes of a run --------------------------------------------- */
-
-enum probe_tree_index {
-	PROBE_TREE_CPU,
-	PROBE_TREE_RSS,
-	PROBE_TREE_PROCESSES,
-	PROBE_TREE_THREADS,
-	PROBE_TREE_METRICS
-};
-extern const struct probe_metric probe_tree_metrics[PROBE_TREE_METRICS];
-
-#define PROBE_TREE_MAX 4096 /* processes followed */
-#define PROBE_TREE_KEPT                                                                            \
-	64 /* of them with 3 descriptors kept open each, while their numbers                       \
-	      are below half of RLIMIT_NOFILE */
-
-struct probe_tree_values {
-	uint64_t valid; /* bit i: value[i] holds */
-	double value[PROBE_TREE_METRICS];
-	const char *why[PROBE_TREE_METRICS];
-	unsigned untracked; /* at least so many processes of the tree were left out,
-			       as PROBE_TREE_MAX are followed: the values are lower
-			       bounds. 0: complete */
+/* When a reading takes place. */
+struct probe_now {
+	int64_t mono_ns; /* CLOCK_MONOTONIC: for rates, does not count suspend */
+	int64_t boot_ns; /* CLOCK_BOOTTIME: the time of its samples */
 };
 
-struct probe_proc;
+/* Around the readings of one moment: everything put between the two has the time
+ * of now, and can be taken after probe_set_end(). The runner does it; tests too. */
+void probe_set_begin(struct probe_set *s, const struct probe_now *now);
+void probe_set_end(struct probe_set *s);
 
-struct probe_tree {
-	int proc_fd;              /* the folder /proc */
-	bool clocks;              /* CPU clocks of processes can be read: root is "" and the pids
-				     of /proc are ours */
-	bool children;            /* task/TID/children can be read */
-	struct probe_proc *procs; /* parents before their children */
-	size_t len, cap;
-	unsigned kept;    /* processes with open descriptors */
-	struct map index; /* pid -> place in procs */
-	size_t pids;      /* processes of the machine at the last search of all; 0: none yet */
-	unsigned untracked;
-	uint64_t scan_ns;  /* CLOCK_MONOTONIC of the last full search; 0: none yet */
-	uint64_t read_ns;  /* and of the last reading; 0: none yet */
-	uint64_t gone_ns;  /* CPU time of processes that ended */
-	uint64_t total_ns; /* what probe_tree_cpu_total_ns() gives */
+/* ---- groups --------------------------------------------------------------------- */
+
+/* What a group is asked to look at. Lives longer than the group's state. */
+struct probe_env {
+	const char *root;        /* "" the real system */
+	long pid;                /* a run's first process; 0: the machine */
+	struct probe_tree *tree; /* of a run: its processes (tree.h), read by the group tree;
+				    NULL: the machine */
+	const char *run_dir;     /* folder of the runs, for its file system; NULL unknown */
+	bool pss;                /* read PSS too (docs/config.md) */
+	/* Who is this process? true, and its role ("trainer", "worker") and slot in it
+	 * (rank on this host, number of the worker; -1 unknown). NULL: nobody knows. */
+	bool (*who)(void *arg, long pid, uint64_t start, char role[32], int *slot);
+	void *arg;
 };
 
-/* Follow the process pid and its descendants. starttime is field 22 of
- * /proc/PID/stat (clock ticks since boot; rendezvous_start_time() of
- * wire/rendezvous.h); 0 takes whoever has the pid now.
- *
- * A process belongs to the tree from when it was first seen as a descendant
- * until it ends, also when its parent ended and it was given to init. Children
- * of main threads are looked for at each reading, those of other threads (all,
- * on kernels without task/TID/children) every 5 s. A process that ends before it
- * was seen counts in tree/cpu once its parent has reaped it; one that detaches
- * itself before it was seen is never found.
- *
- * 0; -ESRCH no such process; -ENAMETOOLONG, -ENOMEM, or what opening /proc
- * said. On error there is nothing to undo. */
-int probe_tree_init(struct probe_tree *t, const char *root, long pid, uint64_t starttime);
-void probe_tree_done(struct probe_tree *t);
+enum probe_place {
+	PROBE_INLINE, /* never blocks: read by the agent's own thread */
+	PROBE_SLOW,   /* may block (a file system that is gone, a tool that is asked):
+			 a thread for all of these */
+	PROBE_GPU     /* drivers: a thread of their own, for all of these */
+};
 
-/* Read all. 0, also when every process ended (tree/processes is then 0 and the
- * rest absent). *out is filled always; about 100 bytes of memory a process. */
-int probe_tree_read(struct probe_tree *t, struct probe_tree_values *out);
+struct probe_group {
+	const char *name;                   /* "cpu": settings and doctor name it so */
+	const struct probe_metric *metrics; /* its rows */
+	size_t n_metrics;
+	enum probe_place place;
+	int64_t period_ns; /* between readings if nothing else is said */
+	bool of_run;       /* needs env->pid: one for each run */
+	/* Look for what there is. 0; -ENODEV: nothing of the kind is here, and *e says
+	 * why and what would help; else -errno. */
+	int (*open)(const struct probe_env *env, struct probe_set *s, void **ret_state,
+		    struct err *e);
+	/* Read once and put. What vanishes is an event, what cannot be read absent. */
+	void (*read)(void *state, struct probe_set *s, const struct probe_now *now);
+	void (*close)(void *state);
+};
 
-/* CPU time that the tree used, as of the last reading, ns: processes alive or
- * ended, and children reaped unseen. Never goes backwards: a tree that works
- * moves it, one that hangs does not. 0 before the first reading. */
-uint64_t probe_tree_cpu_total_ns(const struct probe_tree *t);
+/* All groups, ended by NULL (groups.c): a new group is a file and a row there. */
+extern const struct probe_group *const probe_groups[];
 
 #endif

@@ -4,7 +4,7 @@
  * so that it only grows: of each process its last reading stays when it ends,
  * and what its parent was told on reaping it beyond that counts as well.
  */
-#include "probe/probe.h"
+#include "probe/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probe/groups.h"
 #include "probe/linux/proc.h"
+#include "wire/sink.h"
 
 #define TREE_SCAN_NS 5000000000u /* between full searches */
 #define TREE_PASSES 8            /* over /proc, while the last one found some */
@@ -36,6 +38,55 @@ struct probe_proc {
 	uint64_t child_ns;         /* of the children that it reaped, and of theirs */
 	uint64_t credit_ns;        /* part of child_ns that we saw in them while they lived */
 	uint64_t unseen_ns;        /* the other part: never more than child_ns - credit_ns was */
+};
+
+const struct probe_metric probe_tree_metrics[PROBE_TREE_METRICS] = {
+	[PROBE_TREE_CPU] =
+		{
+			"tree/cpu",
+			"1",
+			"CPUs that the run's processes used on average since the last reading; "
+			"processes "
+			"that ended, and children reaped unseen, count when that is noticed",
+			"CPU clock of each process, else /proc/PID/stat ticks",
+			SINK_GAUGE,
+			PROBE_COST_EACH,
+			NULL,
+		},
+	[PROBE_TREE_RSS] =
+		{
+			"tree/rss",
+			"By",
+			"memory in use by the run's processes: the private resident pages of each, "
+			"and "
+			"the largest set of file and shared pages once; pages still shared since a "
+			"fork "
+			"count in each process",
+			"/proc/PID/statm: sum of (resident - shared), plus largest shared",
+			SINK_GAUGE,
+			PROBE_COST_EACH,
+			NULL,
+		},
+	[PROBE_TREE_PROCESSES] =
+		{
+			"tree/processes",
+			"1",
+			"processes of the run, without zombies",
+			"/proc/PID/stat",
+			SINK_GAUGE,
+			PROBE_COST_EACH,
+			NULL,
+		},
+	[PROBE_TREE_THREADS] =
+		{
+			"tree/threads",
+			"1",
+			"threads of these processes",
+			"/proc/PID/stat field 20",
+			SINK_GAUGE,
+			PROBE_COST_EACH,
+			NULL,
+		},
 };
 
 static uint64_t tree_now(void)
@@ -587,3 +638,57 @@ void probe_tree_done(struct probe_tree *t)
 	memset(t, 0, sizeof(*t));
 	t->proc_fd = -1;
 }
+
+/* ---- as a group ----------------------------------------------------------- */
+
+struct tree_group {
+	struct probe_tree *tree;
+	uint32_t points[PROBE_TREE_METRICS];
+};
+
+static int tree_group_open(const struct probe_env *env, struct probe_set *s, void **ret_state,
+			   struct err *e)
+{
+	struct tree_group *g;
+	int i;
+
+	if (!env->tree)
+		return err_set(e, -ENODEV, "no process of the run is known");
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return -ENOMEM;
+	g->tree = env->tree;
+	for (i = 0; i < PROBE_TREE_METRICS; i++)
+		g->points[i] = probe_point(s, &probe_tree_metrics[i], "");
+	*ret_state = g;
+	return 0;
+}
+
+static void tree_group_read(void *state, struct probe_set *s, const struct probe_now *now)
+{
+	struct tree_group *g = state;
+	struct probe_tree_values v;
+	int i;
+
+	(void)now;
+	if (probe_tree_read(g->tree, &v) < 0)
+		return;
+	for (i = 0; i < PROBE_TREE_METRICS; i++) {
+		if (v.valid >> i & 1)
+			probe_put(s, g->points[i], v.value[i]);
+		else
+			probe_absent(s, g->points[i], v.why[i]);
+	}
+}
+
+const struct probe_group probe_tree_group = {
+	.name = "tree",
+	.metrics = probe_tree_metrics,
+	.n_metrics = PROBE_TREE_METRICS,
+	.place = PROBE_INLINE,
+	.period_ns = 1000000000,
+	.of_run = true,
+	.open = tree_group_open,
+	.read = tree_group_read,
+	.close = free,
+};
