@@ -48,7 +48,7 @@ class RunInfo(TypedDict):
     hosts: list[str]
     start_ns: Optional[int]  #: UTC, ns since 1970
     end_ns: Optional[int]
-    outcome: str  #: "running", "exited", "signaled", "oom", "hung" or "lost"
+    outcome: str  #: "running", "exited", "signaled", "oom", "hung", "lost" or "detached"
     exit_code: Optional[int]
     signal: Optional[int]  #: its number
     core: bool  #: a core was dumped

@@ -10,6 +10,7 @@
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
+#include "agent/phase.h"
 #include "base/err.h"
 #include "probe/runner.h"
 #include "wire/run.h"
@@ -48,6 +49,7 @@ struct agent_options {
 	const char *exporter;   /* program that exports live runs; NULL: they are not */
 	struct probe_env probe; /* of the machine: pid 0. root NULL: nothing is probed */
 	struct runner_pace pace;
+	int64_t phase_ns[PHASES]; /* period instead of pace.period_ns in a phase; 0: none */
 };
 
 /* Run until SIGTERM, SIGINT or idle_exit_ns. Returns 0; -EAGAIN: another agent

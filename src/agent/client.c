@@ -463,29 +463,69 @@ void client_anchor(struct client *c, const struct wire_anchor *now)
 	}
 }
 
-unsigned client_open_spans(struct client *c, char *name, size_t cap)
+/* Every open span of every lane. */
+static void client_each_open(struct client *c,
+			     void (*fn)(void *arg, uint64_t start, const char *name), void *arg)
 {
-	unsigned n = 0;
-	uint64_t oldest = UINT64_MAX;
 	uint32_t i, k, depth;
 
-	snprintf(name, cap, "%s", "");
 	for (i = 0; i < c->reader.ring.lanes; i++) {
 		const struct wire_lane *l = &c->reader.lanes[i];
 
 		depth = l->depth < WIRE_SPANS_OPEN ? l->depth : WIRE_SPANS_OPEN;
-		for (k = 0; k < depth && l->tid; k++) {
-			/* A place whose span ended before those above it. */
-			if (l->open[k].start == 0)
-				continue;
-			n++;
-			if (l->open[k].start >= oldest)
-				continue;
-			oldest = l->open[k].start;
-			snprintf(name, cap, "%s", client_name(c, l->open[k].name));
-		}
+		/* A place whose span ended before those above it has no start. */
+		for (k = 0; k < depth && l->tid; k++)
+			if (l->open[k].start)
+				fn(arg, l->open[k].start, client_name(c, l->open[k].name));
 	}
-	return n;
+}
+
+struct client_oldest {
+	unsigned n;
+	uint64_t start;
+	char *name;
+	size_t cap;
+};
+
+static void client_take_oldest(void *arg, uint64_t start, const char *name)
+{
+	struct client_oldest *o = arg;
+
+	o->n++;
+	if (start >= o->start)
+		return;
+	o->start = start;
+	snprintf(o->name, o->cap, "%s", name);
+}
+
+unsigned client_open_spans(struct client *c, char *name, size_t cap)
+{
+	struct client_oldest o = {0, UINT64_MAX, name, cap};
+
+	snprintf(name, cap, "%s", "");
+	client_each_open(c, client_take_oldest, &o);
+	return o.n;
+}
+
+struct client_wanted {
+	bool (*is_one)(const char *name);
+	bool found;
+};
+
+static void client_take_wanted(void *arg, uint64_t start, const char *name)
+{
+	struct client_wanted *w = arg;
+
+	(void)start;
+	w->found = w->found || w->is_one(name);
+}
+
+bool client_is_in(struct client *c, bool (*is_one)(const char *name))
+{
+	struct client_wanted w = {is_one, false};
+
+	client_each_open(c, client_take_wanted, &w);
+	return w.found;
 }
 
 void client_evidence_name(const struct client *c, char *out, size_t cap)

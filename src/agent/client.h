@@ -110,6 +110,9 @@ int64_t client_end_time(const struct client *c, int64_t otherwise);
 /* Open spans of all lanes: longest open span's name ("" none), and how many. */
 unsigned client_open_spans(struct client *c, char *name, size_t cap);
 
+/* Is a span open whose name is one of those? */
+bool client_is_in(struct client *c, bool (*is_one)(const char *name));
+
 /* UTC of ticks. */
 int64_t client_utc(struct client *c, uint64_t ticks);
 

@@ -97,6 +97,7 @@ void live_free(struct live *l)
 		client_free(l->clients[i]);
 	free(l->clients);
 	runner_free(l->runner);
+	target_done(&l->scrape);
 	if (l->has_tree)
 		probe_tree_done(&l->tree);
 	readings_done(&l->host);
@@ -378,9 +379,9 @@ static bool live_who(void *arg, long pid, uint64_t start, char role[32], int *sl
 	return false;
 }
 
-static void live_begin_probing(struct live *l, const struct probe_env *machine,
-			       const struct runner_pace *pace)
+static void live_begin_probing(struct live *l, const struct agent_options *o)
 {
+	const struct probe_env *machine = &o->probe;
 	int err;
 
 	if (!machine->root || l->start.child_pid <= 0 || l->has_outcome)
@@ -393,23 +394,28 @@ static void live_begin_probing(struct live *l, const struct probe_env *machine,
 	l->env = *machine;
 	l->env.pid = (long)l->start.child_pid;
 	l->env.tree = &l->tree;
+	if (!l->scrape.n)
+		target_add_all(&l->scrape, l->start.scrape);
+	l->env.scrape = l->scrape.t;
+	l->env.n_scrape = l->scrape.n;
 	l->env.who = live_who;
 	l->env.arg = l;
-	err = runner_new(&l->env, pace, &l->runner);
+	err = runner_new(&l->env, &o->pace, &l->runner);
 	if (err)
 		log_error("run %s: figures of its processes cannot be read: %s", l->start.id,
 			  strerror(-err));
 }
 
-int64_t live_probe(struct live *l, const struct probe_env *machine, const struct runner_pace *pace,
+int64_t live_probe(struct live *l, const struct agent_options *o, int64_t period_ns,
 		   const struct probe_now *now)
 {
 	struct probe_taker t = {live_own_figure, live_own_event, live_own_fact, l};
 	int64_t next = now->mono_ns + LIVE_RETRY_NS;
 
 	if (!l->runner)
-		live_begin_probing(l, machine, pace);
+		live_begin_probing(l, o);
 	if (l->runner && l->handle && !l->end_stored) {
+		runner_set_period(l->runner, period_ns);
 		next = runner_tick(l->runner, now);
 		runner_take(l->runner, &t);
 	}

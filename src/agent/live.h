@@ -11,6 +11,7 @@
 #include "agent/hang.h"
 #include "agent/readings.h"
 #include "probe/runner.h"
+#include "probe/scrape/target.h"
 #include "probe/tree.h"
 
 #include <stdbool.h>
@@ -40,6 +41,7 @@ struct live {
 	bool has_tree;
 	struct runner *runner; /* reads the tree; NULL: none yet */
 	struct probe_env env;
+	struct scrape_targets scrape;
 	struct hang hang;
 	/* The end. */
 	bool has_outcome;
@@ -73,9 +75,9 @@ void live_machine_event(struct live *l, int64_t boot_ns, int severity, const cha
 			const char *text, const char *attrs);
 void live_fact(struct live *l, const char *key, const char *value);
 
-/* Read and push what is due of the run's own processes; machine and pace are the agent's.
- * Returns CLOCK_MONOTONIC ns when to come again. */
-int64_t live_probe(struct live *l, const struct probe_env *machine, const struct runner_pace *pace,
+/* Read and push what is due of the run's own processes, every period_ns what is read each
+ * second otherwise; o is the agent's. Returns CLOCK_MONOTONIC ns when to come again. */
+int64_t live_probe(struct live *l, const struct agent_options *o, int64_t period_ns,
 		   const struct probe_now *now);
 
 /* Each second: anchors, dead processes, hang; housekeeping becomes due. rings is

@@ -94,6 +94,16 @@ static void probing_fact(void *arg, const char *key, const char *value)
 		live_fact(p->live[i], key, value);
 }
 
+/* The period of what is read each second otherwise, for a run. */
+static int64_t probing_period(const struct probing *p, const struct live *l)
+{
+	int64_t said = p->o->phase_ns[phase_of(l)];
+
+	if (!said)
+		said = p->o->pace.period_ns;
+	return said ? said : PROBING_SECOND;
+}
+
 static void probing_start(struct probing *p)
 {
 	int err;
@@ -109,6 +119,7 @@ int64_t probing_tick(struct probing *p, struct live **live, size_t n)
 	struct probe_taker t = {probing_value, probing_event, probing_fact, p};
 	struct probe_now now = {clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_BOOTTIME)};
 	int64_t next = (now.mono_ns / PROBING_SECOND + 1) * PROBING_SECOND, due;
+	int64_t period = INT64_MAX, own;
 	size_t i;
 
 	if (n == 0) {
@@ -119,12 +130,18 @@ int64_t probing_tick(struct probing *p, struct live **live, size_t n)
 		probing_start(p);
 	p->live = live;
 	p->n_live = n;
+	/* The machine is read as often as the run that wants it most. */
+	for (i = 0; i < n; i++) {
+		own = probing_period(p, live[i]);
+		period = own < period ? own : period;
+	}
 	if (p->runner) {
+		runner_set_period(p->runner, period);
 		next = runner_tick(p->runner, &now);
 		runner_take(p->runner, &t);
 	}
 	for (i = 0; i < n; i++) {
-		due = live_probe(live[i], &p->o->probe, &p->o->pace, &now);
+		due = live_probe(live[i], p->o, probing_period(p, live[i]), &now);
 		if (due < next)
 			next = due;
 	}

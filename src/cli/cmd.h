@@ -31,6 +31,12 @@ int cmd_run(int argc, char **argv);
 const struct opt *cmd_agent_options(void);
 int cmd_agent(int argc, char **argv);
 
+const struct opt *cmd_doctor_options(void);
+int cmd_doctor(int argc, char **argv);
+const struct opt *cmd_attach_options(void);
+int cmd_attach(int argc, char **argv);
+const struct opt *cmd_completion_options(void);
+int cmd_completion(int argc, char **argv);
 const struct opt *cmd_config_options(void);
 int cmd_config(int argc, char **argv);
 

@@ -7,7 +7,9 @@
 #include "agent/agent.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "cli/launch_scrape.h"
 #include "cli/opt.h"
+#include "cli/pace.h"
 #include "cli/settings.h"
 #include "cli/wiring.h"
 #include "wire/rendezvous.h"
@@ -109,6 +111,8 @@ static void agent_configure(struct settings *s)
 	agent_open_log();
 	for (i = 0; settings_note(s, i); i++)
 		log_warn("%s", settings_note(s, i));
+	for (i = 0; pace_note(i); i++)
+		log_warn("%s", pace_note(i));
 	settings_done(s);
 }
 
@@ -118,7 +122,6 @@ int cmd_agent(int argc, char **argv)
 		.rendezvous = arg_rendezvous,
 		.store = &wiring_store,
 		.exporter = "/proc/self/exe",
-		.probe = {.root = ""},
 	};
 	struct settings settings;
 	struct err e = {0};
@@ -132,7 +135,12 @@ int cmd_agent(int argc, char **argv)
 		settings_done(&settings);
 		return 2;
 	}
+	pace_set(&o, settings.config);
+	err = launch_scrape_agent(settings.config, &o.probe.scrape, &o.probe.n_scrape, &e);
 	agent_configure(&settings);
+	if (err)
+		log_warn("%s; it is left out", e.text);
+	err_clear(&e);
 	o.idle_exit_ns = arg_idle_exit;
 	err = agent_run(&o, &e);
 	wiring_wait();

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "cli/cmd.h"
 #include "cli/launch.h"
+#include "cli/launch_describe.h"
 #include "cli/launch_export.h"
-#include "cli/launch_redact.h"
+#include "cli/launch_scrape.h"
 #include "cli/settings.h"
 #include "cli/overview.h"
 #include "wire/clock.h"
@@ -27,7 +25,6 @@
 
 #define RUN_STATUS_USAGE 2
 #define RUN_STATUS_NO_FORK 71
-#define RUN_COMMAND_MAX (4u << 20) /* more than the kernel takes */
 #define RUN_FINISH_NS 3000000000LL /* how long a person waits for the summary */
 #define RUN_SCRIPT_NS 500000000LL  /* and a script, so that `lapse report` finds all */
 #define RUN_FINISH_STEP_MS 20
@@ -60,6 +57,9 @@ static const struct opt run_rows[] = {
 	 .help = "hung after TIME without progress; 0: never (default: learned from the run)"},
 	{.name = "export", .type = OPT_CALL, .value = "FORMAT[=PATH]", .call = launch_export_add,
 	 .help = "keep tensorboard[=DIR] or prometheus=FILE up to date; may be repeated"},
+	{.name = "scrape", .type = OPT_CALL, .value = "[PRESET=]URL,...", .call = launch_scrape_add,
+	 .help = "ask others for their Prometheus metrics; presets dcgm, node, ray, vllm; may be "
+		 "repeated"},
 	{.name = "no-agent", .type = OPT_FLAG, .to = &run_opt.no_agent,
 	 .help = "start no agent: records wait in shared memory (lapse recover)"},
 	{.name = "config", .letter = 'c', .type = OPT_STR, .value = "FILE", .to = &run_opt.config,
@@ -85,11 +85,18 @@ static void run_set_text(const char **option, const char *path)
 static int run_configure(void)
 {
 	const struct config *c;
+	struct err e = {0};
 	int status = settings_load(&run_settings, "run", run_opt.config);
 
 	if (status)
 		return status;
 	c = run_settings.config;
+	if (launch_scrape_configure(c, &e) < 0) {
+		if (run_opt.config || isatty(STDERR_FILENO))
+			fprintf(stderr, "lapse run: %s: %s\n", run_settings.path, e.text);
+		if (run_opt.config)
+			return RUN_STATUS_USAGE;
+	}
 	run_set_text(&run_opt.dir, "run.dir");
 	run_set_text(&run_opt.name, "run.name");
 	run_set_text(&run_opt.project, "run.project");
@@ -156,81 +163,18 @@ static void run_say_start(struct launch *l, const struct run_start *r, const str
 
 /* ---- what the run file says --------------------------------------------- */
 
-static void run_copy(char *to, size_t cap, const char *from)
-{
-	snprintf(to, cap, "%s", from ? from : "");
-}
-
-static const char *run_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
-static const char *run_default_name(char *const argv[])
-{
-	const char *program = run_base_name(argv[0]);
-	int i;
-
-	if (strncmp(program, "python", 6) != 0)
-		return program;
-	for (i = 1; argv[i]; i++)
-		if (argv[i][0] != '-' && strlen(argv[i]) > 3 &&
-		    strcmp(argv[i] + strlen(argv[i]) - 3, ".py") == 0)
-			return run_base_name(argv[i]);
-	return program;
-}
-
-/* Who we are by /etc/passwd alone: a directory service may be slow or down. */
-static void run_user(char *to, size_t cap)
-{
-	FILE *file = fopen("/etc/passwd", "re");
-	struct passwd *p = NULL;
-
-	while (file && (p = fgetpwent(file)) != NULL && p->pw_uid != geteuid())
-		;
-	if (p)
-		run_copy(to, cap, p->pw_name);
-	else
-		snprintf(to, cap, "%u", (unsigned)geteuid());
-	if (file)
-		fclose(file);
-}
-
 static void run_describe(struct run_start *r, char *const argv[])
 {
-	const char *user = getenv("LOGNAME");
-	struct buf command;
+	const struct launch_labels labels = {run_opt.name, run_opt.project, run_opt.tags,
+					     run_opt.notes};
 
-	if (!user || !user[0])
-		user = getenv("USER");
-	buf_init(&command, RUN_COMMAND_MAX);
-	launch_redact_command(argv, &command);
-	run_copy(r->command, sizeof(r->command), buf_str(&command));
-	buf_done(&command);
-	run_copy(r->name, sizeof(r->name), run_opt.name ? run_opt.name : run_default_name(argv));
-	run_copy(r->project, sizeof(r->project), run_opt.project);
-	run_copy(r->tags, sizeof(r->tags), run_opt.tags);
-	run_copy(r->notes, sizeof(r->notes), run_opt.notes);
-	utf8_clean(r->name, strlen(r->name));
-	utf8_clean(r->project, strlen(r->project));
-	utf8_clean(r->tags, strlen(r->tags));
-	if (!getcwd(r->cwd, sizeof(r->cwd)))
-		r->cwd[0] = '\0';
-	if (gethostname(r->host, sizeof(r->host) - 1) < 0)
-		run_copy(r->host, sizeof(r->host), "localhost");
-	if (user && user[0])
-		run_copy(r->user, sizeof(r->user), user);
-	else
-		run_user(r->user, sizeof(r->user));
+	launch_describe(r, &labels, argv);
 	if (run_opt.stall_after_ns == 0)
 		r->stall_after_ms = -1;
 	else if (run_opt.stall_after_ns > 0)
 		r->stall_after_ms = (run_opt.stall_after_ns + 999999) / 1000000;
 	launch_export_describe(r);
-	r->start_ns = clock_ns(CLOCK_REALTIME);
-	r->start_boot_ns = clock_ns(CLOCK_BOOTTIME);
+	launch_scrape_describe(r);
 }
 
 /* ---- the course of a run ------------------------------------------------ */
@@ -246,8 +190,8 @@ static void run_prepare(struct launch *l, struct run_start *r, char *const argv[
 		l->teeing = launch_tee_open(&l->tee) == 0;
 	if (launch_signal_init(&l->signal) < 0)
 		l->signal.fd = -1; /* poll() then looks each second */
-	run_copy(r->id, sizeof(r->id), l->files.id);
-	run_copy(r->dir, sizeof(r->dir), l->files.dir);
+	snprintf(r->id, sizeof(r->id), "%s", l->files.id);
+	snprintf(r->dir, sizeof(r->dir), "%s", l->files.dir);
 }
 
 /* The child waits: say what it will be, then let it go. */
@@ -314,7 +258,7 @@ static void run_end(struct launch *l, const struct run_start *r)
 	struct err e = {0};
 
 	launch_outcome(l, o);
-	run_copy(o->id, sizeof(o->id), r->id);
+	snprintf(o->id, sizeof(o->id), "%s", r->id);
 	if (l->recorded && launch_files_end(&l->files, o, &e) < 0)
 		run_say(l, "how the command ended is not recorded: %s", e.text);
 	free(o);

@@ -32,6 +32,19 @@ const struct command commands[] = {
 		.options_first = true,
 	},
 	{
+		.name = "attach",
+		.args = "[OPTIONS] PID",
+		.summary = "record a process that runs already, from outside",
+		.about = "Machine, GPUs, the process and its descendants, and its end are recorded "
+			 "until it ends\nor this command is interrupted; the process does not "
+			 "notice. How a process ended only\nits parent is told: before Linux 6.15 "
+			 "the exit status stays unknown.",
+		.examples = "  lapse attach 12345\n"
+			    "  lapse attach --name rescue $(pgrep -o -f train.py)",
+		.options = cmd_attach_options,
+		.run = cmd_attach,
+	},
+	{
 		.name = "ls",
 		.args = "[OPTIONS]",
 		.summary = "list runs, the newest first",
@@ -134,6 +147,18 @@ const struct command commands[] = {
 		.run = cmd_config,
 	},
 	{
+		.name = "doctor",
+		.args = "[OPTIONS]",
+		.summary = "say what works on this machine, what does not, and what would help",
+		.about = "Reads every group of metrics twice, a second apart, and looks at what "
+			 "recording needs.\nExit status: 1 if recording cannot work here.",
+		.examples = "  lapse doctor\n"
+			    "  lapse doctor --metrics\n"
+			    "  lapse doctor --python venv/bin/python --json | jq '.findings[]'",
+		.options = cmd_doctor_options,
+		.run = cmd_doctor,
+	},
+	{
 		.name = "simulate",
 		.args = "[OPTIONS]",
 		.summary = "make up a run, with faults where you want them",
@@ -227,6 +252,17 @@ const struct command commands[] = {
 			    "  lapse fsck --repair 20261128-010203-abcd",
 		.options = cmd_fsck_options,
 		.run = cmd_fsck,
+	},
+	{
+		.name = "completion",
+		.args = "SHELL",
+		.summary = "print a shell's completion script: bash, zsh or fish",
+		.about = "`make install` puts all three where the shells look for them.",
+		.examples = "  lapse completion bash > ~/.local/share/bash-completion/completions/lapse\n"
+			    "  lapse completion zsh > \"${fpath[1]}/_lapse\"\n"
+			    "  lapse completion fish > ~/.config/fish/completions/lapse.fish",
+		.options = cmd_completion_options,
+		.run = cmd_completion,
 	},
 	{
 		.name = "version",

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/near.h"
+#include "cli/manpage.h"
 #include "cli/view.h"
 
 static void main_usage(FILE *to)
@@ -22,9 +23,10 @@ static void main_usage(FILE *to)
 		    "Records what a training run does, and keeps it whatever happens.\n\n"
 		    "Commands:\n");
 	for (c = commands; c->name; c++)
-		fprintf(to, "  %-9s %s\n", c->name, c->summary);
+		fprintf(to, "  %-10s %s\n", c->name, c->summary);
 	fprintf(to,
-		"  %-9s %s\n\nlapse help COMMAND tells more. Start with:\n"
+		"  %-10s %s\n\nlapse help COMMAND tells more, lapse help --man COMMAND as a "
+		"manual page. Start with:\n"
 		"  lapse run -- python3 train.py\n",
 		"help", "explain a command");
 }
@@ -54,9 +56,26 @@ static int main_unknown(const char *name)
 	return 2;
 }
 
+/* lapse help --man [COMMAND] */
+static int main_man(int argc, char **argv)
+{
+	const struct command *c = argc > 0 ? main_find(argv[0]) : NULL;
+
+	if (argc > 0 && !c)
+		return main_unknown(argv[0]);
+	if (c)
+		manpage_command(c);
+	else
+		manpage_program();
+	return 0;
+}
+
 static int main_help(int argc, char **argv)
 {
 	const struct command *c;
+
+	if (argc > 0 && strcmp(argv[0], "--man") == 0)
+		return main_man(argc - 1, argv + 1);
 
 	if (argc == 0 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0 ||
 	    strcmp(argv[0], "help") == 0) {

@@ -264,8 +264,12 @@ const char *view_outcome(char out[FMT_MAX], const struct store_run *run)
 	case RUN_RUNNING:
 		return "running";
 	case RUN_EXITED:
+		if (run->code < 0)
+			return "exited";
 		snprintf(out, FMT_MAX, "exited %d", run->code);
 		return out;
+	case RUN_DETACHED:
+		return "detached";
 	case RUN_SIGNALED:
 		snprintf(out, FMT_MAX, "killed %s", view_signal(name, run->signal));
 		return out;
@@ -282,6 +286,8 @@ enum term_style view_outcome_style(const struct store_run *run)
 {
 	if (run->outcome == RUN_RUNNING)
 		return TERM_YELLOW;
+	if (run->outcome == RUN_DETACHED || (run->outcome == RUN_EXITED && run->code < 0))
+		return TERM_PLAIN;
 	return run->outcome == RUN_EXITED && run->code == 0 ? TERM_GREEN : TERM_RED;
 }
 

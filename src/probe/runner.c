@@ -53,14 +53,14 @@ struct runner_place {
 	enum probe_place place;
 	struct probe_set *set;
 	pthread_t thread;
-	bool has_thread, over, stuck_told;
+	bool has_thread, stopped, stuck_told;
 	int64_t reading_ns; /* CLOCK_MONOTONIC when the reading that is going on began; 0 */
 	const char *reading;
 	pthread_cond_t wake;
 };
 
 struct runner {
-	pthread_mutex_t lock; /* of slots' figures and periods, places' reading and over */
+	pthread_mutex_t lock; /* of slots' figures and periods, places' reading */
 	struct probe_env env;
 	struct runner_pace pace;
 	struct runner_slot *slots;
@@ -249,7 +249,6 @@ static void *runner_thread(void *arg)
 		if (!r->stop)
 			pthread_cond_timedwait(&p->wake, &r->lock, &t);
 	}
-	p->over = true;
 	pthread_mutex_unlock(&r->lock);
 	return NULL;
 }
@@ -359,6 +358,8 @@ int runner_new(const struct probe_env *env, const struct runner_pace *pace, stru
 	for (i = 0; i < n; i++) {
 		if (probe_groups[i]->of_run != (env->pid != 0))
 			continue;
+		if (probe_groups[i]->wanted && !probe_groups[i]->wanted(env))
+			continue;
 		r->slots[r->n].group = probe_groups[i];
 		runner_paced(r, &r->slots[r->n]);
 		if (r->slots[r->n].off)
@@ -389,27 +390,52 @@ static bool runner_join(struct runner_place *p)
 	return false;
 }
 
-void runner_free(struct runner *r)
+bool runner_stop(struct runner *r)
 {
 	bool all = true;
 	int i;
 
-	if (!r)
-		return;
 	pthread_mutex_lock(&r->lock);
 	r->stop = true;
 	for (i = 0; i < RUNNER_PLACES; i++)
 		if (r->places[i].set)
 			pthread_cond_signal(&r->places[i].wake);
 	pthread_mutex_unlock(&r->lock);
+	for (i = 0; i < RUNNER_PLACES; i++)
+		if (!r->places[i].stopped && r->places[i].set)
+			r->places[i].stopped = runner_join(&r->places[i]);
+	for (i = 0; i < RUNNER_PLACES; i++)
+		all = all && (r->places[i].stopped || !r->places[i].set);
+	return all;
+}
+
+void runner_points(struct runner *r, void (*fn)(void *arg, const struct probe_view *v), void *arg)
+{
+	struct probe_view v;
+	uint32_t k;
+	int i;
+
 	for (i = 0; i < RUNNER_PLACES; i++) {
-		if (!r->places[i].set)
+		if (!r->places[i].stopped)
 			continue;
-		if (runner_join(&r->places[i]))
-			runner_place_free(&r->places[i]);
-		else
-			all = false;
+		for (k = 0; k < probe_points(r->places[i].set); k++) {
+			probe_point_at(r->places[i].set, k, &v);
+			fn(arg, &v);
+		}
 	}
+}
+
+void runner_free(struct runner *r)
+{
+	bool all;
+	int i;
+
+	if (!r)
+		return;
+	all = runner_stop(r);
+	for (i = 0; i < RUNNER_PLACES; i++)
+		if (r->places[i].stopped && r->places[i].set)
+			runner_place_free(&r->places[i]);
 	/* A thread that hangs still uses r. */
 	if (!all)
 		return;

@@ -36,6 +36,13 @@ int runner_new(const struct probe_env *env, const struct runner_pace *pace, stru
 /* Stops threads; one that hangs in a reading is left behind with its set. */
 void runner_free(struct runner *r);
 
+/* Stop the threads and read no more, but keep the points: for runner_points(). False if a
+ * thread hangs; its points are not shown then. */
+bool runner_stop(struct runner *r);
+
+/* Every point that there is, with what was read last. After runner_stop(). */
+void runner_points(struct runner *r, void (*fn)(void *arg, const struct probe_view *v), void *arg);
+
 /* Change the pace of groups of 1 s (phases: docs/config.md); takes effect at once. */
 void runner_set_period(struct runner *r, int64_t period_ns);
 

@@ -35,3 +35,8 @@ bool fstype_is_wal_safe(const char *dir)
 
 	return statfs(dir, &st) == 0 && fstype_is_wal_safe_magic((uint64_t)st.f_type & 0xffffffffu);
 }
+
+bool store_wal_is_safe(const char *dir)
+{
+	return fstype_is_wal_safe(dir);
+}

@@ -104,6 +104,7 @@ static int runinfo_weight(enum run_outcome_kind kind, int code)
 	static const int weights[] = {
 		[RUN_RUNNING] = 6, [RUN_OOM] = 5,  [RUN_SIGNALED] = 4,
 		[RUN_HUNG] = 3,    [RUN_LOST] = 1, [RUN_EXITED] = 0,
+		[RUN_DETACHED] = 1,
 	};
 
 	if (kind == RUN_EXITED && code != 0)
@@ -136,7 +137,7 @@ static void runinfo_merge_end(struct store_reader *r, sqlite3_stmt *st, bool fir
 	int kind = sqlite3_column_int(st, 10), code = sqlite3_column_int(st, 11);
 	int64_t end = sqlite3_column_int64(st, 9), rss = sqlite3_column_int64(st, 16);
 
-	if (kind < RUN_RUNNING || kind > RUN_LOST)
+	if (kind < RUN_RUNNING || kind >= RUN_KINDS)
 		kind = RUN_RUNNING;
 	if (first || runinfo_weight((enum run_outcome_kind)kind, code) >
 			     runinfo_weight(out->outcome, out->code)) {

@@ -502,4 +502,7 @@ void store_runs_free(char **runs);
  * the run whose stored start is the latest. */
 int store_find(const char *root, const char *what, char *out, size_t cap, struct err *e);
 
+/* Is a write-ahead log safe in that folder: on a local file system that is known? */
+bool store_wal_is_safe(const char *dir);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ enum run_type {
 	RUN_I64,
 	RUN_U64,
 	RUN_INT,
-	RUN_SECONDS, /* double >= 0, kept to the microsecond */
+	RUN_SECONDS, /* double >= 0, kept to the microsecond; NaN is "unknown" */
 	RUN_KIND
 };
 
@@ -53,6 +54,7 @@ static const struct run_field run_start_fields[] = {
 	RUN_FIELD(RUN_I64, run_start, start_boot_ns),
 	RUN_FIELD(RUN_I64, run_start, stall_after_ms),
 	RUN_FIELD(RUN_TEXT, run_start, exports),
+	RUN_FIELD(RUN_TEXT, run_start, scrape),
 	{.key = NULL},
 };
 
@@ -91,11 +93,11 @@ static const char run_start_magic[] = "lapse-run 1";
 static const char run_outcome_magic[] = "lapse-outcome 1";
 static const char run_edit_magic[] = "lapse-edit 1";
 
-static const char *const run_kind_names[] = {
-	[RUN_RUNNING] = "running", [RUN_EXITED] = "exited", [RUN_SIGNALED] = "signaled",
-	[RUN_OOM] = "oom",         [RUN_HUNG] = "hung",     [RUN_LOST] = "lost",
+static const char *const run_kind_names[RUN_KINDS] = {
+	[RUN_RUNNING] = "running",   [RUN_EXITED] = "exited", [RUN_SIGNALED] = "signaled",
+	[RUN_OOM] = "oom",           [RUN_HUNG] = "hung",     [RUN_LOST] = "lost",
+	[RUN_DETACHED] = "detached",
 };
-#define RUN_KINDS (sizeof(run_kind_names) / sizeof(run_kind_names[0]))
 
 const char *run_outcome_name(enum run_outcome_kind kind)
 {
@@ -134,11 +136,15 @@ static void run_put_escaped(struct run_out *o, const char *data, size_t len)
 	}
 }
 
+static const char run_unknown[] = "unknown";
+
 /* Doubles without printf's "%f": a program may have set a locale with commas. */
 static int run_seconds_text(double v, char *out, size_t cap)
 {
 	uint64_t us = v > 0 && v < 1e12 ? (uint64_t)(v * 1e6 + 0.5) : 0;
 
+	if (isnan(v))
+		return snprintf(out, cap, "%s", run_unknown);
 	return snprintf(out, cap, "%llu.%06llu", (unsigned long long)(us / 1000000),
 			(unsigned long long)(us % 1000000));
 }
@@ -245,6 +251,11 @@ static bool run_read_seconds(const char *p, const char *end, double *ret)
 	double scale = 1;
 	const char *dot;
 
+	if ((size_t)(end - p) == strlen(run_unknown) &&
+	    memcmp(p, run_unknown, (size_t)(end - p)) == 0) {
+		*ret = NAN;
+		return true;
+	}
 	if (!run_digits(&p, end, &whole))
 		return false;
 	if (p < end && *p == '.') {

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RUN_FILE_MAX 262144 /* bytes of either file */
+#define RUN_FILE_MAX 393216 /* bytes of either file */
 #define RUN_ID_MAX 127
 
 /* What the launcher says before it starts the command. */
@@ -35,6 +35,7 @@ struct run_start {
 	int64_t start_boot_ns;  /* CLOCK_BOOTTIME at the same moment */
 	int64_t stall_after_ms; /* 0: learn; -1: never */
 	char exports[4096];     /* FORMAT=PATH a line; PATH may be empty: its own place */
+	char scrape[16384];     /* a target a line (probe/scrape/target.h); may hold a token */
 };
 
 /* How the command ended, by precedence. */
@@ -44,7 +45,9 @@ enum run_outcome_kind {
 	RUN_SIGNALED = 2, /* signal holds */
 	RUN_OOM = 3,      /* killed by the kernel for memory; signal holds */
 	RUN_HUNG = 4,     /* was hung when it ended, without a signal */
-	RUN_LOST = 5      /* nobody reaped it: the launcher died first */
+	RUN_LOST = 5,     /* nobody reaped it: the launcher died first */
+	RUN_DETACHED = 6, /* lapse attach left while it went on */
+	RUN_KINDS
 };
 
 /* What the launcher says once it has reaped the command. */
@@ -83,7 +86,7 @@ struct run_edit {
 int run_edit_format(const struct run_edit *r, char *out, size_t cap, size_t *ret_len);
 int run_edit_parse(const char *text, size_t len, struct run_edit *ret, char why[128]);
 
-/* "exited", "signaled", "oom", "hung", "lost", "running". */
+/* "exited", "signaled", "oom", "hung", "lost", "detached", "running". */
 const char *run_outcome_name(enum run_outcome_kind kind);
 
 #endif

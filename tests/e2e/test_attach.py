@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lapse attach: a process that runs already is recorded from outside."""
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+KERNEL = tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2])
+
+
+@pytest.fixture
+def child():
+    """Makes processes that are not lapse's children, and ends them."""
+    made = []
+
+    def make(code):
+        made.append(subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE))
+        return made[-1]
+
+    yield make
+    for process in made:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def attach(lapse, pid, *options):
+    process = lapse.start("attach", *options, pid)
+    line = process.stderr.readline()
+    assert "recording process" in line, line
+    return process
+
+
+def test_until_it_ends(lapse, child):
+    process = child("import sys, time\nsys.stdin.read()\nsys.exit(3)")
+    watcher = attach(lapse, process.pid, "--name", "rescue", "--project", "p")
+    time.sleep(2.2)
+    process.stdin.close()
+    process.wait()
+    assert watcher.wait(timeout=20) == 0
+    run = lapse.json("show", "last")
+    assert (run["name"], run["project"], run["outcome"]) == ("rescue", "p", "exited")
+    assert run["exit_code"] == (3 if KERNEL >= (6, 15) else -1)
+    assert run["command"].startswith(sys.executable)
+    assert run["user_s"] is None and run["system_s"] is None
+    names = {series["name"]: series for series in run["series"]}
+    assert names["tree/processes"]["max"] == 1
+    assert names["tree/rss"]["min"] > 1 << 20
+
+
+@pytest.mark.skipif(KERNEL < (6, 15), reason="the kernel tells only the parent how it ended")
+def test_killed(lapse, child):
+    process = child("import sys\nsys.stdin.read()")
+    watcher = attach(lapse, process.pid)
+    process.send_signal(signal.SIGTERM)
+    process.wait()
+    assert watcher.wait(timeout=20) == 0
+    run = lapse.json("show", "last")
+    assert (run["outcome"], run["signal"]) == ("signaled", "SIGTERM")
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
+def test_leaves_it_alone(lapse, child, sig):
+    process = child("import sys\nsys.stdin.read()")
+    watcher = attach(lapse, process.pid)
+    watcher.send_signal(sig)
+    assert watcher.wait(timeout=20) == 0
+    assert process.poll() is None
+    run = lapse.json("show", "last")
+    assert run["outcome"] == "detached"
+    assert str(process.pid) in run["evidence"]
+    assert "detached" in lapse("ls").stdout
+
+
+def test_no_such_process(lapse):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    done = lapse("attach", gone.pid)
+    assert done.returncode == 1 and f"no process {gone.pid}" in done.stderr
+    assert not os.path.exists(lapse.runs) or os.listdir(lapse.runs) == []
+
+
+@pytest.mark.parametrize("arguments", [(), ("x",), ("-5",), ("1", "2"), ("0",)])
+def test_wrong_arguments(lapse, arguments):
+    assert lapse("attach", *arguments).returncode == 2
+
+
+def test_refuses_who_records_already(lapse, charlm):
+    run = lapse.start("run", "--", charlm, "--seconds", "30")
+    try:
+        deadline = time.monotonic() + 20
+        while not (lapse.rendezvous / "rings").is_dir() or not list(
+                lapse.rendezvous.glob("rings/*.ring")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        # The ring is there a moment before its header is complete.
+        pid = subprocess.run(["pgrep", "-x", "charlm"], capture_output=True, text=True,
+                             check=True).stdout.split()
+        refused = [lapse("attach", p) for p in pid
+                   if str(lapse.rendezvous) in open(f"/proc/{p}/environ").read()]
+        assert refused
+        assert all(r.returncode == 1 and "records already" in r.stderr for r in refused)
+    finally:
+        run.send_signal(signal.SIGTERM)
+        run.wait(timeout=20)
