@@ -8,10 +8,12 @@
 #include "agent/exports.h"
 #include "agent/live.h"
 #include "agent/probing.h"
+#include "agent/rolling.h"
 #include "agent/runfile.h"
 #include "agent/sweep.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sdnotify.h"
 #include "ring/guard.h"
 #include "ring/reader.h"
 #include "wire/bell.h"
@@ -43,6 +45,8 @@ struct agent {
 	size_t n_live, cap_live;
 	struct map refused; /* names of files that are no rings */
 	struct probing *probing;
+	struct rolling *rolling; /* NULL: none */
+	size_t told_live;        /* runs that the service manager knows of */
 	uint32_t clock;
 	uint64_t ticks_per_s;
 	struct wire_anchor first; /* at start, for the rate */
@@ -316,6 +320,18 @@ static void agent_look(struct agent *a, struct wire_anchor *now)
 	agent_heartbeat(a, now);
 }
 
+static void agent_tell(struct agent *a, int64_t now_ns)
+{
+	sdnotify_watchdog(now_ns);
+	if (a->told_live == a->n_live)
+		return;
+	a->told_live = a->n_live;
+	if (a->n_live == 0)
+		sdnotify_send("STATUS=waiting for runs");
+	else
+		sdnotify_send("STATUS=recording %zu run%s", a->n_live, a->n_live == 1 ? "" : "s");
+}
+
 static void agent_second(struct agent *a)
 {
 	struct wire_anchor now;
@@ -327,7 +343,10 @@ static void agent_second(struct agent *a)
 	for (i = 0; i < a->n_live; i++)
 		live_finish(a->live[i], a->rings, a->runs, a->o->once);
 	agent_forget_retired(a);
+	if (a->rolling && rolling_second(a->rolling, a->rings, &now))
+		probing_begin(a->probing, rolling_live(a->rolling));
 	exports_tick(a->exports, now.mono_ns, agent_export_failed, a);
+	agent_tell(a, now.mono_ns);
 	a->second_ns = ((int64_t)now.mono_ns / AGENT_SECOND + 1) * AGENT_SECOND;
 	if (!a->o->once && a->o->store->sweep && now.mono_ns >= a->sweep_ns) {
 		a->o->store->sweep();
@@ -389,6 +408,16 @@ static void agent_sleep(struct agent *a, int64_t ns)
 	a->woken = __atomic_exchange_n(&bell->sleeping, 0, __ATOMIC_RELAXED) == 0;
 }
 
+/* Figures of the machine go to the runs that live, else to the rolling one. */
+static int64_t agent_probe(struct agent *a)
+{
+	struct live *rolling = a->rolling && !a->n_live ? rolling_live(a->rolling) : NULL;
+
+	if (rolling)
+		return probing_tick(a->probing, &rolling, 1);
+	return probing_tick(a->probing, a->live, a->n_live);
+}
+
 static bool agent_round(struct agent *a)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -402,10 +431,12 @@ static bool agent_round(struct agent *a)
 		agent_look(a, &anchor);
 	a->woken = false;
 	if (now >= a->probe_ns)
-		a->probe_ns = probing_tick(a->probing, a->live, a->n_live);
+		a->probe_ns = agent_probe(a);
 	now = clock_ns(CLOCK_MONOTONIC);
 	for (i = 0; i < a->n_live; i++)
 		more |= live_tick(a->live[i], now, false);
+	if (a->rolling && rolling_live(a->rolling))
+		more |= live_tick(rolling_live(a->rolling), now, false);
 	return more;
 }
 
@@ -416,17 +447,20 @@ static void agent_loop(struct agent *a)
 	bool more;
 
 	a->busy_ns = clock_ns(CLOCK_MONOTONIC);
+	a->rolling = rolling_new(a->o);
+	sdnotify_send("READY=1\nSTATUS=waiting for runs");
 	while (!agent_stop) {
 		more = agent_round(a);
 		now = clock_ns(CLOCK_MONOTONIC);
 		if (a->o->idle_exit_ns && now - a->busy_ns >= a->o->idle_exit_ns)
 			break;
 		due = a->second_ns;
-		if (a->n_live && a->probe_ns < due)
+		if ((a->n_live || a->rolling) && a->probe_ns < due)
 			due = a->probe_ns;
 		if (!more)
 			agent_sleep(a, due - now);
 	}
+	sdnotify_send("STOPPING=1");
 	for (i = 0; i < a->n_live; i++)
 		while (live_tick(a->live[i], clock_ns(CLOCK_MONOTONIC), true))
 			;
@@ -481,6 +515,7 @@ static void agent_close(struct agent *a)
 
 	for (i = 0; i < a->n_live; i++)
 		live_free(a->live[i]);
+	rolling_free(a->rolling);
 	free(a->live);
 	exports_free(a->exports);
 	map_done(&a->refused);

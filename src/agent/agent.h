@@ -49,7 +49,11 @@ struct agent_options {
 	const char *exporter;   /* program that exports live runs; NULL: they are not */
 	struct probe_env probe; /* of the machine: pid 0. root NULL: nothing is probed */
 	struct runner_pace pace;
-	int64_t phase_ns[PHASES]; /* period instead of pace.period_ns in a phase; 0: none */
+	const char *rolling_dir; /* absolute: folder of the runs `machine`, which have the machine's
+				    figures while no run is live; NULL: these are not kept */
+	int64_t rolling_keep_ns; /* delete those that are older */
+	int64_t rolling_period_ns; /* between their readings, instead of what pace says */
+	int64_t phase_ns[PHASES];  /* period instead of pace.period_ns in a phase; 0: none */
 };
 
 /* Run until SIGTERM, SIGINT or idle_exit_ns. Returns 0; -EAGAIN: another agent

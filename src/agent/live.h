@@ -42,6 +42,7 @@ struct live {
 	struct runner *runner; /* reads the tree; NULL: none yet */
 	struct probe_env env;
 	struct scrape_targets scrape;
+	int64_t period_ns; /* between readings; 0: as the agent's options say */
 	struct hang hang;
 	/* The end. */
 	bool has_outcome;

@@ -97,7 +97,7 @@ static void probing_fact(void *arg, const char *key, const char *value)
 /* The period of what is read each second otherwise, for a run. */
 static int64_t probing_period(const struct probing *p, const struct live *l)
 {
-	int64_t said = p->o->phase_ns[phase_of(l)];
+	int64_t said = l->period_ns ? l->period_ns : p->o->phase_ns[phase_of(l)];
 
 	if (!said)
 		said = p->o->pace.period_ns;

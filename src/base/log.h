@@ -7,6 +7,8 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stdbool.h>
+
 enum log_level {
 	LOG_LEVEL_DEBUG,
 	LOG_LEVEL_INFO,
@@ -16,6 +18,13 @@ enum log_level {
 
 /* Write lines of level and above to fd, which stays the caller's. */
 void log_open(int fd, enum log_level level);
+
+/* Is fd the stream to the journal that the service manager gave us ($JOURNAL_STREAM)? */
+bool log_is_journal(int fd);
+
+/* From now on each line begins with its priority as the journal wants it, "<4>", instead
+ * of time, pid and level, which the journal has itself. */
+void log_for_journal(void);
 
 void log_write(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -35,6 +35,8 @@ const struct opt *cmd_doctor_options(void);
 int cmd_doctor(int argc, char **argv);
 const struct opt *cmd_attach_options(void);
 int cmd_attach(int argc, char **argv);
+const struct opt *cmd_monitor_options(void);
+int cmd_monitor(int argc, char **argv);
 const struct opt *cmd_completion_options(void);
 int cmd_completion(int argc, char **argv);
 const struct opt *cmd_config_options(void);
@@ -51,6 +53,9 @@ int cmd_edit(int argc, char **argv);
 
 const struct opt *cmd_gc_options(void);
 int cmd_gc(int argc, char **argv);
+
+const struct opt *cmd_gpu_log_options(void);
+int cmd_gpu_log(int argc, char **argv);
 
 const struct opt *cmd_pack_options(void);
 int cmd_pack(int argc, char **argv);

@@ -7,15 +7,19 @@
 #include "agent/agent.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mem.h"
+#include "base/sdnotify.h"
 #include "cli/launch_scrape.h"
 #include "cli/opt.h"
 #include "cli/pace.h"
 #include "cli/settings.h"
 #include "cli/wiring.h"
+#include "wire/clock.h"
 #include "wire/rendezvous.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +29,7 @@
 
 static const char *arg_rendezvous, *arg_config;
 static int64_t arg_idle_exit = -1;
-static bool arg_foreground, arg_verbose;
+static bool arg_foreground, arg_verbose, arg_machine;
 
 static const struct opt agent_rows[] = {
 	{.name = "rendezvous",
@@ -44,6 +48,11 @@ static const struct opt agent_rows[] = {
 	 .value = "FILE",
 	 .help = "take settings from this YAML file (default $LAPSE_CONFIG)",
 	 .to = &arg_config},
+	{.name = "machine",
+	 .letter = 'm',
+	 .type = OPT_FLAG,
+	 .help = "while no run is live, keep the machine's figures in runs named machine",
+	 .to = &arg_machine},
 	{.name = "foreground",
 	 .letter = 'f',
 	 .type = OPT_FLAG,
@@ -71,6 +80,10 @@ static void agent_open_log(void)
 
 	if (arg_rendezvous && setenv("LAPSE_RENDEZVOUS", arg_rendezvous, 1) < 0)
 		return;
+	if (log_is_journal(STDERR_FILENO)) {
+		log_for_journal();
+		arg_foreground = true;
+	}
 	dir = arg_foreground ? -1 : rendezvous_open(1);
 	if (dir >= 0) {
 		fd = openat(dir, "agent.log",
@@ -96,8 +109,48 @@ static void agent_limit(const struct config *c)
 		wiring_limit(&l);
 }
 
+/* Where a service keeps its state: systemd says it, else by the usual places. */
+static char *agent_state_dir(void)
+{
+	const char *state = getenv("STATE_DIRECTORY"), *home = getenv("HOME");
+	const char *xdg = getenv("XDG_STATE_HOME");
+
+	if (state && state[0] == '/')
+		return xasprintf("%.*s", (int)strcspn(state, ":"), state);
+	if (geteuid() == 0)
+		return xstrdup("/var/lib/lapse");
+	if (xdg && xdg[0] == '/')
+		return xasprintf("%s/lapse", xdg);
+	return home && home[0] == '/' ? xasprintf("%s/.local/state/lapse", home) : NULL;
+}
+
+/* The runs named machine. Their folder lives as long as the process. */
+static void agent_keep_machine(struct agent_options *o, const struct config *c)
+{
+	const char *said = config_text(c, "agent.machine_dir");
+	char *state;
+
+	if (!arg_machine && !config_flag(c, "agent.machine"))
+		return;
+	o->rolling_keep_ns = config_number(c, "agent.machine_keep", 0);
+	o->rolling_period_ns = config_number(c, "agent.machine_interval", 0);
+	if (said && said[0] == '/') {
+		o->rolling_dir = xstrdup(said);
+		return;
+	}
+	if (said)
+		log_warn("agent.machine_dir: \"%s\" is no absolute path; it is left out", said);
+	state = agent_state_dir();
+	if (state)
+		o->rolling_dir = xasprintf("%s/machine", state);
+	else
+		log_warn("the machine's figures are not kept: neither HOME nor XDG_STATE_HOME is "
+			 "set; give agent.machine_dir");
+	free(state);
+}
+
 /* What no argument says, the configuration does; then the log can be opened. */
-static void agent_configure(struct settings *s)
+static void agent_configure(struct settings *s, struct agent_options *o)
 {
 	size_t i;
 
@@ -113,7 +166,32 @@ static void agent_configure(struct settings *s)
 		log_warn("%s", settings_note(s, i));
 	for (i = 0; pace_note(i); i++)
 		log_warn("%s", pace_note(i));
+	agent_keep_machine(o, s->config);
 	settings_done(s);
+}
+
+/* A service waits for an agent that a launcher or program has started to leave; seven of
+ * eight agents that eight launchers start find the first one, and leave. */
+static int agent_serve(const struct agent_options *o, bool service, struct err *e)
+{
+	bool told = false;
+	int err;
+
+	for (;;) {
+		err = agent_run(o, e);
+		if (err != -EAGAIN || !service)
+			return err;
+		signal(SIGTERM, SIG_DFL);
+		signal(SIGINT, SIG_DFL);
+		if (!told) {
+			log_info("another agent serves this folder: waiting until it leaves");
+			sdnotify_send("READY=1\nSTATUS=waiting for another agent to leave");
+		}
+		told = true;
+		sdnotify_watchdog(clock_ns(CLOCK_MONOTONIC));
+		err_clear(e);
+		sleep(1);
+	}
 }
 
 int cmd_agent(int argc, char **argv)
@@ -137,14 +215,13 @@ int cmd_agent(int argc, char **argv)
 	}
 	pace_set(&o, settings.config);
 	err = launch_scrape_agent(settings.config, &o.probe.scrape, &o.probe.n_scrape, &e);
-	agent_configure(&settings);
+	agent_configure(&settings, &o);
 	if (err)
 		log_warn("%s; it is left out", e.text);
 	err_clear(&e);
 	o.idle_exit_ns = arg_idle_exit;
-	err = agent_run(&o, &e);
+	err = agent_serve(&o, sdnotify_open(), &e);
 	wiring_wait();
-	/* Eight launchers may start eight agents: seven find the first one. */
 	if (err == -EAGAIN && !arg_foreground)
 		return 0;
 	if (err) {

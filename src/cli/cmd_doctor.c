@@ -334,6 +334,8 @@ static void doctor_json_group(struct json *j, const struct doctor_probe *p,
 
 static int doctor_json(const struct doctor *d, const struct doctor_probe *p)
 {
+	const struct runner_group own = {
+		.group = &runner_own, .open = true, .period_ns = runner_own.period_ns};
 	struct buf b;
 	struct json j;
 	int status;
@@ -358,6 +360,7 @@ static int doctor_json(const struct doctor *d, const struct doctor_probe *p)
 	json_array(&j);
 	for (i = 0; i < p->n_groups; i++)
 		doctor_json_group(&j, p, &p->groups[i]);
+	doctor_json_group(&j, p, &own);
 	json_array_end(&j);
 	json_object_end(&j);
 	status = view_json_print("doctor", &b);

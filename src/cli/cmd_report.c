@@ -6,9 +6,11 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "cli/overview.h"
+#include "cli/report_usage.h"
 
 static const char *report_dir;
 static bool report_json;
@@ -201,7 +203,7 @@ static void report_json_stat(struct json *j, const char *key, const struct view_
 	json_object_end(j);
 }
 
-static void report_json_machines(struct json *j, const struct figures *f)
+static void report_json_machines(struct json *j, const struct figures *f, const struct usage *u)
 {
 	size_t i;
 
@@ -218,6 +220,7 @@ static void report_json_machines(struct json *j, const struct figures *f)
 		report_json_stat(j, "memory_used_bytes", &m->used);
 		report_json_stat(j, "memory_total_bytes", &m->total);
 		report_json_stat(j, "memory_limit_bytes", &m->limit);
+		report_usage_json_machine(j, u, m->host);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -239,8 +242,18 @@ static void report_json_records(struct json *j, const struct figures *f)
 	events_json(j, "events", &f->events, f->v);
 }
 
-static int report_print_json(const struct figures *f)
+/* All that is printed. */
+struct report {
+	struct figures f;
+	struct usage u;
+	struct usage_energy energy;
+	struct standout *standouts;
+	size_t n_standouts;
+};
+
+static int report_print_json(const struct report *r)
 {
+	const struct figures *f = &r->f;
 	struct json j;
 	struct buf b;
 	int status;
@@ -259,7 +272,9 @@ static int report_print_json(const struct figures *f)
 	report_json_rate(&j, "tokens", &f->tokens);
 	report_json_steps(&j, f);
 	report_json_losses(&j, f);
-	report_json_machines(&j, f);
+	report_json_machines(&j, f, &r->u);
+	report_usage_json(&j, &r->u, &r->energy);
+	report_usage_json_standouts(&j, r->standouts, r->n_standouts);
 	report_json_records(&j, f);
 	json_object_end(&j);
 	status = view_json_print("report", &b);
@@ -267,12 +282,64 @@ static int report_print_json(const struct figures *f)
 	return status;
 }
 
+static struct usage_steps report_steps(const struct figures *f)
+{
+	struct usage_steps s = {.start_ns = INT64_MAX,
+				.end_ns = INT64_MIN,
+				.samples = f->samples.sum,
+				.tokens = f->tokens.sum,
+				.has_samples = f->samples.known,
+				.has_tokens = f->tokens.known};
+	size_t i;
+
+	for (i = 0; i < f->n_ranks; i++) {
+		const struct figures_rank *r = &f->ranks[i];
+
+		s.start_ns = r->start_ns < s.start_ns ? r->start_ns : s.start_ns;
+		s.end_ns = r->end_ns > s.end_ns ? r->end_ns : s.end_ns;
+		s.steps = r->step.count > s.steps ? r->step.count : s.steps;
+	}
+	if (f->n_ranks == 0)
+		s.start_ns = s.end_ns = 0;
+	return s;
+}
+
+static int report_read(struct report *r, const struct view *v, struct err *e)
+{
+	struct usage_steps steps;
+	int err = figures_read(&r->f, v, e);
+
+	if (err)
+		return err;
+	steps = report_steps(&r->f);
+	err = usage_read(&r->u, v, &steps, e);
+	if (err) {
+		figures_done(&r->f);
+		return err;
+	}
+	r->energy = usage_energy(&r->u, &steps);
+	r->standouts = standout_find(&r->f, &r->u, &r->n_standouts);
+	return 0;
+}
+
+static void report_print(const struct report *r)
+{
+	struct term term;
+
+	term_look(&term, stdout);
+	overview_print(&r->f, &term, stdout, 0);
+	report_ranks(&r->f, &term);
+	report_usage_print(&r->u, &r->energy, &term);
+	report_usage_standouts(r->standouts, r->n_standouts, &term);
+	report_events(&r->f, &term);
+	report_definitions(&r->f, &term);
+}
+
 int cmd_report(int argc, char **argv)
 {
 	const char *what = cmd_one_arg("report", argc, argv, "RUN", "last");
-	struct figures f;
+	struct report r;
 	struct err e = {0};
-	struct term term;
 	struct view v;
 	int status = 0;
 
@@ -280,21 +347,18 @@ int cmd_report(int argc, char **argv)
 		return 2;
 	if (view_open(&v, "report", report_dir, what) != 0)
 		return 1;
-	if (figures_read(&f, &v, &e) != 0) {
+	if (report_read(&r, &v, &e) != 0) {
 		fprintf(stderr, "lapse report: %s\n", e.text);
 		view_close(&v);
 		return 1;
 	}
-	term_look(&term, stdout);
-	if (report_json) {
-		status = report_print_json(&f);
-	} else {
-		overview_print(&f, &term, stdout, 0);
-		report_ranks(&f, &term);
-		report_events(&f, &term);
-		report_definitions(&f, &term);
-	}
-	figures_done(&f);
+	if (report_json)
+		status = report_print_json(&r);
+	else
+		report_print(&r);
+	free(r.standouts);
+	usage_done(&r.u);
+	figures_done(&r.f);
 	view_close(&v);
 	return status;
 }

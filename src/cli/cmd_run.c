@@ -31,8 +31,8 @@
 
 static struct run_options {
 	const char *dir, *name, *project, *tags, *notes, *config;
-	bool quiet, tee_stderr, no_agent;
-	int64_t stall_after_ns, idle_exit_ns;
+	bool quiet, status, tee_stderr, no_agent;
+	int64_t stall_after_ns, idle_exit_ns, total_steps;
 } run_opt = {.stall_after_ns = -1, .idle_exit_ns = -1};
 static struct settings run_settings; /* the strings of run_opt may be in here */
 
@@ -50,6 +50,11 @@ static const struct opt run_rows[] = {
 	 .help = "what you want to remember of this run"},
 	{.name = "quiet", .letter = 'q', .type = OPT_FLAG, .to = &run_opt.quiet,
 	 .help = "write nothing, also where stderr is a terminal"},
+	{.name = "status", .type = OPT_FLAG, .to = &run_opt.status,
+	 .help = "show a line at the bottom of the terminal while it runs: step, loss, speed"},
+	{.name = "total-steps", .type = OPT_INT, .value = "N", .to = &run_opt.total_steps,
+	 .lo = 1, .hi = 1000000000000000,
+	 .help = "steps in all, for the time left in that line (default: what the program says)"},
 	{.name = "tee-stderr", .type = OPT_FLAG, .to = &run_opt.tee_stderr,
 	 .help = "keep the last 64 KiB of the command's stderr"},
 	{.name = "stall-after", .type = OPT_DURATION, .value = "TIME",
@@ -103,6 +108,9 @@ static int run_configure(void)
 	run_set_text(&run_opt.tags, "run.tags");
 	run_set_text(&run_opt.notes, "run.notes");
 	run_opt.quiet = run_opt.quiet || config_flag(c, "run.quiet");
+	run_opt.status = run_opt.status || config_flag(c, "run.status");
+	if (!run_opt.total_steps)
+		run_opt.total_steps = config_number(c, "run.total_steps", 0);
 	run_opt.tee_stderr = run_opt.tee_stderr || config_flag(c, "run.tee_stderr");
 	run_opt.no_agent = run_opt.no_agent || !config_flag(c, "run.agent");
 	if (run_opt.stall_after_ns < 0)
@@ -184,6 +192,7 @@ static void run_prepare(struct launch *l, struct run_start *r, char *const argv[
 {
 	launch_files_init(&l->files);
 	launch_tee_init(&l->tee);
+	launch_status_init(&l->bar);
 	run_describe(r, argv);
 	l->recorded = launch_files_open(&l->files, run_opt.dir, r->start_ns, e) == 0;
 	if (l->recorded && run_opt.tee_stderr)
@@ -192,6 +201,17 @@ static void run_prepare(struct launch *l, struct run_start *r, char *const argv[
 		l->signal.fd = -1; /* poll() then looks each second */
 	snprintf(r->id, sizeof(r->id), "%s", l->files.id);
 	snprintf(r->dir, sizeof(r->dir), "%s", l->files.dir);
+}
+
+static void run_show_status(struct launch *l, const struct run_start *r)
+{
+	const struct launch_status_of of = {.dir = l->files.dir,
+					    .start_ns = r->start_ns,
+					    .total = run_opt.total_steps,
+					    .style = LAUNCH_STATUS_BAR};
+
+	if (run_opt.status && l->terminal && l->recorded && !run_opt.no_agent)
+		launch_status_start(&l->bar, &of);
 }
 
 /* The child waits: say what it will be, then let it go. */
@@ -215,6 +235,7 @@ static void run_begin(struct launch *l, struct run_start *r, struct err *e)
 	if (l->recorded)
 		launch_agent_tick(&l->agent);
 	run_say_start(l, r, e);
+	run_show_status(l, r);
 	launch_child_release(&l->child, l->recorded);
 }
 
@@ -306,6 +327,7 @@ int cmd_run(int argc, char **argv)
 	}
 	run_begin(&l, &start, &e);
 	launch_wait(&l);
+	launch_status_stop(&l.bar);
 	if (l.exec_error)
 		run_say_exec_error(&l, argv[0]);
 	run_end(&l, &start);

@@ -45,6 +45,18 @@ const struct command commands[] = {
 		.run = cmd_attach,
 	},
 	{
+		.name = "monitor",
+		.args = "[OPTIONS]",
+		.summary = "record this machine until Ctrl-C, or a simulated training run",
+		.about = "Machine and GPUs, without a program: what `lapse attach` does for a process. "
+			 "In names of\noptions - and _ are the same.",
+		.examples = "  lapse monitor --save_dir ./monitoring_logs\n"
+			    "  lapse monitor --tensorboard_dir ./logs\n"
+			    "  lapse monitor --simulate --simulate_steps 100",
+		.options = cmd_monitor_options,
+		.run = cmd_monitor,
+	},
+	{
 		.name = "ls",
 		.args = "[OPTIONS]",
 		.summary = "list runs, the newest first",
@@ -223,6 +235,21 @@ const struct command commands[] = {
 			    "  lapse gc --older-than 365d --remove-runs",
 		.options = cmd_gc_options,
 		.run = cmd_gc,
+	},
+	{
+		.name = "gpu-log",
+		.args = "[OPTIONS]",
+		.summary = "write figures of NVIDIA's GPUs as lines of CSV, as nvidia-smi does",
+		.about = "Names of fields, heads, units and values are those of nvidia-smi "
+			 "--query-gpu --format=csv,\nso scripts that read its output need no "
+			 "change; no program is started for each line.\nA value that the GPU does "
+			 "not tell is [N/A].",
+		.examples = "  lapse gpu-log -l 1 > gpu_usage.csv\n"
+			    "  lapse gpu-log --query-gpu=timestamp,index,power.draw,clocks.sm "
+			    "-lms 200 -i 0,1\n"
+			    "  lapse gpu-log --query-gpu=uuid --format=csv,noheader",
+		.options = cmd_gpu_log_options,
+		.run = cmd_gpu_log,
 	},
 	{
 		.name = "rm",

@@ -85,8 +85,11 @@ static bool launch_has_ended(struct launch *l)
 	id_t pid = (id_t)l->child.pid;
 
 	if (waitid(P_PID, pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0 &&
-	    info.si_code == CLD_STOPPED)
+	    info.si_code == CLD_STOPPED) {
+		launch_status_pause(&l->bar);
 		launch_signal_stop_too(&l->signal, info.si_status);
+		launch_status_resume(&l->bar);
+	}
 	info.si_pid = 0;
 	return waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid != 0;
 }

@@ -14,6 +14,7 @@
 #include "cli/launch_files.h"
 #include "cli/launch_oom.h"
 #include "cli/launch_signal.h"
+#include "cli/launch_status.h"
 #include "cli/launch_tee.h"
 
 /* Large: static or on the heap. */
@@ -27,6 +28,7 @@ struct launch {
 	struct launch_agent agent;
 	struct launch_oom oom;
 	struct launch_tee tee;
+	struct launch_status bar;
 	int exec_error; /* errno; 0: it was executed */
 	int status;     /* as of wait() */
 	struct rusage usage;

@@ -18,12 +18,23 @@
 
 #define OPT_HELP_WIDTH 80
 
+/* In names '-' and '_' are the same: some users know options by the one, some by the other. */
+static bool opt_is(const char *row, const char *name, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len && row[i]; i++)
+		if (row[i] != name[i] && !(strchr("-_", row[i]) && strchr("-_", name[i])))
+			return false;
+	return i == len && row[i] == '\0';
+}
+
 static const struct opt *opt_find(const struct opt *rows, const char *name, size_t len)
 {
 	const struct opt *o;
 
 	for (o = rows; o->name; o++)
-		if (strlen(o->name) == len && memcmp(o->name, name, len) == 0)
+		if (opt_is(o->name, name, len))
 			return o;
 	return NULL;
 }

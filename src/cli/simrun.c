@@ -248,6 +248,8 @@ static int simrun_go(struct simrun *x, struct err *e)
 
 	for (i = 0; i < x->n_hosts && !err; i++)
 		err = simrun_open(x, i, e);
+	if (!err && x->o->begun)
+		x->o->begun(x->o->arg, x->start.dir, x->start.start_ns);
 	if (!err)
 		err = x->o->speed > 0 ? simrun_live(x, e) : simrun_all_until(x, INT64_MAX - 1, e);
 	for (i = 0; i < x->n_hosts && !err; i++)

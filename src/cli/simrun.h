@@ -18,6 +18,9 @@ struct simrun_options {
 	int code, signal;
 	double speed; /* 0: as fast as it can be stored; else times real time */
 	bool quiet;   /* no progress on a terminal */
+	/* Called once the run is there, before its first points. NULL: not wanted. */
+	void (*begun)(void *arg, const char *dir, int64_t start_ns);
+	void *arg;
 };
 
 struct simrun_result {

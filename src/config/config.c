@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -356,6 +357,32 @@ int64_t config_number(const struct config *c, const char *path, int64_t otherwis
 	const struct value *v = config_value(c, path);
 
 	return v->given ? v->number : otherwise;
+}
+
+size_t config_items(const struct config *c, const char *path)
+{
+	return config_value(c, path)->n;
+}
+
+void config_item(const struct config *c, const char *path, size_t i,
+		 void (*fn)(void *arg, const char *key, const char *text), void *arg)
+{
+	const struct config_key *rows = config_keys[config_row(path)].items;
+	const struct value *all = config_value(c, path), *v;
+	size_t k, n = all->n ? all->n_values / all->n : 0;
+	char number[32];
+
+	for (k = 0; k < n; k++) {
+		v = &all->items[i * n + k];
+		if (!v->given)
+			continue;
+		snprintf(number, sizeof(number), "%lld%s", (long long)v->number,
+			 rows[k].type == CONFIG_DURATION ? "ns" : "");
+		if (rows[k].type == CONFIG_BOOL)
+			fn(arg, rows[k].path, v->flag ? "true" : "false");
+		else
+			fn(arg, rows[k].path, v->text ? v->text : number);
+	}
 }
 
 enum config_from config_from(const struct config *c, const char *path, unsigned *ret_line)

@@ -46,6 +46,12 @@ const char *config_text(const struct config *c, const char *path); /* NULL: none
 bool config_flag(const struct config *c, const char *path);        /* false: none */
 int64_t config_number(const struct config *c, const char *path, int64_t otherwise);
 
+/* Entries of a list of mappings, and what the i-th says: fn is called for each key with its
+ * value as a text that value_of_text() would read. */
+size_t config_items(const struct config *c, const char *path);
+void config_item(const struct config *c, const char *path, size_t i,
+		 void (*fn)(void *arg, const char *key, const char *text), void *arg);
+
 /* Where it comes from; of a file *ret_line (may be NULL) is its line. */
 enum config_from config_from(const struct config *c, const char *path, unsigned *ret_line);
 

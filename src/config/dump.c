@@ -133,6 +133,29 @@ static void dump_words(const char *text, struct json *j)
 }
 
 static void dump_value(const struct config *c, const struct config_key *k, const struct value *v,
+		       struct json *j);
+
+static void dump_items(const struct config *c, const struct config_key *k, const struct value *v,
+		       struct json *j)
+{
+	size_t i, at, rows = v->n ? v->n_values / v->n : 0;
+
+	json_array(j);
+	for (i = 0; i < v->n_values; i++) {
+		at = i % rows;
+		if (at == 0)
+			json_object(j);
+		if (v->items[i].given) {
+			json_key(j, k->items[at].path);
+			dump_value(c, &k->items[at], &v->items[i], j);
+		}
+		if (at == rows - 1)
+			json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void dump_value(const struct config *c, const struct config_key *k, const struct value *v,
 		       struct json *j)
 {
 	if (!v->given) {
@@ -159,6 +182,9 @@ static void dump_value(const struct config *c, const struct config_key *k, const
 		break;
 	case CONFIG_FREE:
 		dump_node(&c->doc, v->node, j);
+		break;
+	case CONFIG_ITEMS:
+		dump_items(c, k, v, j);
 		break;
 	default:
 		json_str(j, v->text);
@@ -198,6 +224,8 @@ void dump_text(const struct config *c, const struct config_key *k, struct buf *o
 		buf_puts(out, fmt_seconds(text, (double)v->number / 1e9));
 	else if (k->type == CONFIG_NUMBER)
 		json_put_double(out, v->real);
+	else if (k->type == CONFIG_ITEMS)
+		buf_printf(out, "(%zu entries)", v->n);
 	else if (k->type == CONFIG_FREE) /* not its values: one may be a secret */
 		buf_printf(out, "(%zu values)", dump_count(&c->doc, v->node));
 	else

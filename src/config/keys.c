@@ -8,6 +8,7 @@
 #define KEYS_RING_KIB_MAX (1 << 24) /* 16 GiB, the largest ring (docs/wire.md) */
 #define KEYS_LANES_MAX 256
 #define KEYS_GIB_MAX (1 << 20)
+#define KEYS_DAY_NS (24 * 3600 * INT64_C(1000000000))
 #define KEYS_RECORD_BYTES 32 /* of a record with one value */
 
 #define READ_RUN CONFIG_READ_RUN
@@ -16,6 +17,32 @@
 
 static const char *const keys_captures[] = {"environment",  "git",  "exceptions", "warnings",
 					    "faulthandler", "exit", NULL};
+
+/* What can be said of a target (docs/scrape.md). */
+static const struct config_key keys_scrape[] = {
+	{.path = "url", .type = CONFIG_TEXT, .help = "address"},
+	{.path = "preset", .type = CONFIG_TEXT, .help = "dcgm, node, ray, vllm"},
+	{.path = "name", .type = CONFIG_TEXT, .help = "its label target"},
+	{.path = "interval",
+	 .type = CONFIG_DURATION,
+	 .lo = 1000000000,
+	 .hi = KEYS_DAY_NS,
+	 .help = "between readings"},
+	{.path = "timeout",
+	 .type = CONFIG_DURATION,
+	 .lo = 10000000,
+	 .hi = KEYS_DAY_NS,
+	 .help = "how long an answer may take"},
+	{.path = "keep", .type = CONFIG_WORDS, .help = "patterns of names"},
+	{.path = "drop", .type = CONFIG_WORDS, .help = "patterns of names"},
+	{.path = "drop_labels", .type = CONFIG_WORDS, .help = "names of labels"},
+	{.path = "buckets", .type = CONFIG_BOOL, .help = "histograms' buckets too"},
+	{.path = "token_file", .type = CONFIG_TEXT, .help = "file with a bearer token"},
+	{.path = "token_env", .type = CONFIG_TEXT, .help = "variable with a bearer token"},
+	{.path = "ca_file", .type = CONFIG_TEXT, .help = "who signs its certificate"},
+	{.path = "verify", .type = CONFIG_BOOL, .help = "false: any certificate"},
+	{.path = NULL},
+};
 
 /* Half of a ring is the lane of the thread that opened it. */
 static int64_t keys_ring_of_records(int64_t records)
@@ -49,6 +76,13 @@ const struct config_key config_keys[] = {
 	{.path = "run.quiet", .type = CONFIG_BOOL, .readers = READ_RUN, .preset = "false",
 	 .option = "run --quiet",
 	 .help = "write nothing, also where stderr is a terminal"},
+	{.path = "run.status", .type = CONFIG_BOOL, .readers = READ_RUN, .preset = "false",
+	 .option = "run --status",
+	 .help = "show a line at the bottom of the terminal while the command runs"},
+	{.path = "run.total_steps", .type = CONFIG_INT, .readers = READ_RUN,
+	 .lo = 1, .hi = INT64_C(1000000000000000), .option = "run --total-steps",
+	 .help = "steps in all, for the time that is left in the status line; none: what the "
+		 "program says"},
 	{.path = "run.tee_stderr", .type = CONFIG_BOOL, .readers = READ_RUN, .preset = "false",
 	 .option = "run --tee-stderr",
 	 .help = "keep the last 64 KiB of the command's stderr"},
@@ -58,6 +92,9 @@ const struct config_key config_keys[] = {
 	{.path = "run.agent", .type = CONFIG_BOOL, .readers = READ_RUN, .preset = "true",
 	 .option = "run --no-agent",
 	 .help = "start an agent; false: records wait in shared memory for lapse recover"},
+	{.path = "run.scrape", .type = CONFIG_ITEMS, .readers = READ_RUN, .option = "run --scrape",
+	 .items = keys_scrape,
+	 .help = "other programs that are asked for their metrics while it runs (scrape.md)"},
 
 	{.path = "agent.idle_exit", .type = CONFIG_DURATION, .readers = READ_RUN | READ_AGENT,
 	 .option = "agent --idle-exit",
@@ -66,6 +103,45 @@ const struct config_key config_keys[] = {
 	{.path = "agent.verbose", .type = CONFIG_BOOL, .readers = READ_AGENT, .preset = "false",
 	 .option = "agent --verbose",
 	 .help = "more messages in agent.log"},
+	{.path = "agent.machine", .type = CONFIG_BOOL, .readers = READ_AGENT, .preset = "false",
+	 .option = "agent --machine",
+	 .help = "while no run is live, keep the machine's figures in runs named machine "
+		 "(service.md)"},
+	{.path = "agent.machine_keep", .type = CONFIG_DURATION, .readers = READ_AGENT,
+	 .preset = "7d", .help = "delete runs named machine that are older; 0: keep no figures"},
+	{.path = "agent.machine_interval", .type = CONFIG_DURATION, .readers = READ_AGENT,
+	 .preset = "10s", .lo = 50000000, .hi = KEYS_DAY_NS,
+	 .help = "probe.interval while no run is live"},
+	{.path = "agent.machine_dir", .type = CONFIG_TEXT, .readers = READ_AGENT,
+	 .help = "absolute path of the folder of these runs; none: machine in $STATE_DIRECTORY, "
+		 "else in /var/lib/lapse (root), $XDG_STATE_HOME/lapse or ~/.local/state/lapse"},
+	{.path = "agent.scrape", .type = CONFIG_ITEMS, .readers = READ_AGENT, .items = keys_scrape,
+	 .help = "other programs that are asked for the machine's metrics (scrape.md)"},
+
+	{.path = "probe.interval", .type = CONFIG_DURATION, .readers = READ_AGENT,
+	 .preset = "1s", .lo = 50000000, .hi = KEYS_DAY_NS,
+	 .help = "between readings of machine, GPUs and processes; groups that are read less "
+		 "often by themselves (lapse doctor) scale with it"},
+	{.path = "probe.every", .type = CONFIG_WORDS, .readers = READ_AGENT,
+	 .help = "GROUP=TIME for single groups of metrics: [nvidia=100ms, disk=5s]"},
+	{.path = "probe.off", .type = CONFIG_WORDS, .readers = READ_AGENT,
+	 .help = "groups of metrics that are not read"},
+	{.path = "probe.warmup", .type = CONFIG_DURATION, .readers = READ_AGENT,
+	 .lo = 50000000, .hi = KEYS_DAY_NS,
+	 .help = "probe.interval until a process of the run has done 10 steps; none: the same"},
+	{.path = "probe.steady", .type = CONFIG_DURATION, .readers = READ_AGENT,
+	 .lo = 50000000, .hi = KEYS_DAY_NS,
+	 .help = "probe.interval afterwards; none: the same"},
+	{.path = "probe.checkpoint", .type = CONFIG_DURATION, .readers = READ_AGENT,
+	 .lo = 50000000, .hi = KEYS_DAY_NS,
+	 .help = "probe.interval while a span named *checkpoint* or *save* is open; none: the "
+		 "same"},
+	{.path = "probe.stalled", .type = CONFIG_DURATION, .readers = READ_AGENT,
+	 .lo = 50000000, .hi = KEYS_DAY_NS,
+	 .help = "probe.interval while the run is called hung; none: the same"},
+	{.path = "probe.pss", .type = CONFIG_BOOL, .readers = READ_AGENT, .preset = "false",
+	 .help = "read the proportional memory of a process a minute too: 12 ms a GiB, and it "
+		 "holds a lock of the process meanwhile"},
 
 	{.path = "store.keep_raw", .type = CONFIG_DURATION, .readers = READ_AGENT,
 	 .help = "single points of a run that are older go while it is recorded, summaries and "
@@ -114,6 +190,8 @@ const struct config_key config_keys[] = {
 	 .help = "run.dir"},
 	{.path = "monitoring.save_dir", .type = CONFIG_TEXT, .same_as = "run.dir",
 	 .help = "run.dir"},
+	{.path = "monitoring.interval", .type = CONFIG_DURATION, .same_as = "probe.interval",
+	 .lo = 50000000, .hi = KEYS_DAY_NS, .help = "probe.interval"},
 	{.path = "performance_tuning.buffer_size", .type = CONFIG_INT, .lo = 1, .hi = 1 << 28,
 	 .same_as = "record.ring_kib", .convert = keys_ring_of_records,
 	 .help = "record.ring_kib, for so many records of one value in the first thread"},
@@ -136,7 +214,6 @@ const struct config_key config_keys[] = {
 
 	/* What has no effect in this version: the default is what lapse does. */
 	KEYS_NONE("monitoring.enabled", CONFIG_BOOL, "true", "record at all"),
-	KEYS_NONE("monitoring.interval", CONFIG_DURATION, "1s", "between samples of the machine"),
 	KEYS_NONE("monitoring.metrics", CONFIG_WORDS, NULL, "what is sampled"),
 	KEYS_NONE("visualization.tensorboard", CONFIG_BOOL, "false", "write TensorBoard files"),
 	KEYS_NONE("visualization.dashboard", CONFIG_BOOL, "false", "serve a dashboard"),
@@ -208,6 +285,7 @@ const char *config_type_name(enum config_type type)
 		[CONFIG_INT] = "whole number",   [CONFIG_DURATION] = "duration",
 		[CONFIG_BYTES] = "size",         [CONFIG_NUMBER] = "number",
 		[CONFIG_FREE] = "mapping",       [CONFIG_BLOCK] = "block",
+		[CONFIG_ITEMS] = "list",
 	};
 
 	return names[type];

@@ -20,6 +20,7 @@ enum config_type {
 	CONFIG_BYTES,    /* 4096, 64k, 4M */
 	CONFIG_NUMBER,   /* decimal */
 	CONFIG_FREE,     /* a mapping of anything */
+	CONFIG_ITEMS,    /* a list of mappings with the keys of `items` */
 	CONFIG_BLOCK     /* a mapping whose keys are those below same_as */
 };
 
@@ -46,6 +47,8 @@ struct config_key {
 	int64_t lo, hi;                /* range of INT, DURATION, BYTES, NUMBER (in
 					  its unit; ns); 0, 0: anything not negative */
 	const char *const *choices;    /* of CHOICES, ended by NULL */
+	const struct config_key *items; /* of ITEMS: path, type, help, lo, hi of each key, ended by
+					   path NULL; a text instead of a mapping is the first */
 };
 
 /* The rows, ended by path NULL. */

@@ -19,6 +19,11 @@
 
 void value_done(struct value *v)
 {
+	size_t i;
+
+	for (i = 0; i < v->n_values; i++)
+		value_done(&v->items[i]);
+	free(v->items);
 	free(v->text);
 	*v = (struct value){0};
 }
@@ -216,6 +221,95 @@ static int value_list(const struct config_key *k, const struct doc *d, uint32_t 
 	return err;
 }
 
+/* ---- lists of mappings -------------------------------------------------- */
+
+static size_t value_rows(const struct config_key *rows)
+{
+	size_t n = 0;
+
+	while (rows[n].path)
+		n++;
+	return n;
+}
+
+static int value_unknown_item(const struct config_key *rows, const char *key,
+			      char why[VALUE_WHY_MAX])
+{
+	const struct config_key *k;
+	struct near near = {0};
+
+	for (k = rows; k->path; k++)
+		near_try(&near, key, k->path);
+	snprintf(why, VALUE_WHY_MAX, "unknown key \"%.64s\"%s%s%s", key,
+		 near.best ? "; did you mean \"" : "", near.best ? near.best : "",
+		 near.best ? "\"?" : "");
+	return -EINVAL;
+}
+
+static int value_item_key(const struct config_key *rows, const struct doc *d, uint32_t key,
+			  struct value *to, char why[VALUE_WHY_MAX])
+{
+	const char *name = d->nodes[key].text;
+	char inner[VALUE_WHY_MAX] = "";
+	size_t i = 0;
+
+	while (rows[i].path && strcmp(rows[i].path, name) != 0)
+		i++;
+	if (!rows[i].path)
+		return value_unknown_item(rows, name, why);
+	if (doc_is_null(&d->nodes[d->nodes[key].next]))
+		return 0;
+	if (value_of_node(&rows[i], d, d->nodes[key].next, &to[i], inner) == 0)
+		return 0;
+	snprintf(why, VALUE_WHY_MAX, "%s: %.240s", rows[i].path, inner);
+	return -EINVAL;
+}
+
+static int value_item(const struct config_key *rows, const struct doc *d, uint32_t node,
+		      struct value *to, char why[VALUE_WHY_MAX])
+{
+	const struct doc_node *n = &d->nodes[node];
+	uint32_t key = n->first;
+	int err = 0;
+
+	if (n->kind == DOC_SCALAR)
+		return value_of_node(&rows[0], d, node, to, why);
+	if (n->kind == DOC_LIST) {
+		snprintf(why, VALUE_WHY_MAX, "here stands a list in the list");
+		return -EINVAL;
+	}
+	for (; key && !err; key = d->nodes[d->nodes[key].next].next)
+		err = value_item_key(rows, d, key, to, why);
+	return err;
+}
+
+/* One alone may stand without a list. */
+static int value_items(const struct config_key *k, const struct doc *d, uint32_t node,
+		       struct value *ret, char why[VALUE_WHY_MAX])
+{
+	bool list = d->nodes[node].kind == DOC_LIST;
+	uint32_t i = list ? d->nodes[node].first : node;
+	size_t rows = value_rows(k->items);
+	char inner[VALUE_WHY_MAX] = "";
+	struct value v = {0};
+	int err = 0;
+
+	for (; i && !err; i = list ? d->nodes[i].next : 0) {
+		v.items = xrealloc(v.items, (v.n + 1) * rows, sizeof(*v.items));
+		memset(v.items + v.n * rows, 0, rows * sizeof(*v.items));
+		v.n++;
+		v.n_values = v.n * rows;
+		err = value_item(k->items, d, i, v.items + (v.n - 1) * rows, inner);
+	}
+	if (!err) {
+		value_take(ret, v);
+		return 0;
+	}
+	snprintf(why, VALUE_WHY_MAX, "entry %zu: %.280s", v.n, inner);
+	value_done(&v);
+	return err;
+}
+
 /* ---- all types ---------------------------------------------------------- */
 
 int value_of_text(const struct config_key *k, const char *text, struct value *ret,
@@ -269,6 +363,8 @@ int value_of_node(const struct config_key *k, const struct doc *d, uint32_t node
 		value_take(ret, (struct value){.node = node});
 		return 0;
 	}
+	if (k->type == CONFIG_ITEMS)
+		return value_items(k, d, node, ret, why);
 	if (n->kind == DOC_LIST && (k->type == CONFIG_WORDS || k->type == CONFIG_CHOICES))
 		return value_list(k, d, node, ret, why);
 	if (n->kind != DOC_SCALAR)

@@ -15,12 +15,14 @@
 #define VALUE_WHY_MAX 320
 
 struct value {
-	bool given;     /* is there one? */
-	char *text;     /* TEXT; WORDS and CHOICES with commas between; owned */
-	int64_t number; /* INT, DURATION (ns), BYTES */
-	double real;    /* NUMBER */
-	bool flag;      /* BOOL */
-	uint32_t node;  /* FREE: the mapping */
+	bool given;          /* is there one? */
+	char *text;          /* TEXT; WORDS and CHOICES with commas between; owned */
+	int64_t number;      /* INT, DURATION (ns), BYTES */
+	double real;         /* NUMBER */
+	bool flag;           /* BOOL */
+	uint32_t node;       /* FREE: the mapping */
+	struct value *items; /* ITEMS: n times the values of the row's items, in their order */
+	size_t n, n_values;  /* items; values of all of them */
 };
 
 /* Read a text. *ret, whose old text is freed, is written only on success; else

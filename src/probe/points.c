@@ -332,7 +332,7 @@ void probe_set_end(struct probe_set *s)
 	size_t n = s->batch.len;
 
 	pthread_mutex_lock(&s->lock);
-	if (s->ready.len + n > SET_READY_MAX || !values_add(&s->ready, s->batch.v, n))
+	if (n && (s->ready.len + n > SET_READY_MAX || !values_add(&s->ready, s->batch.v, n)))
 		s->lost += n;
 	s->lost += s->batch_lost;
 	pthread_mutex_unlock(&s->lock);

@@ -124,6 +124,8 @@ void probe_set_end(struct probe_set *s);
 
 /* ---- groups --------------------------------------------------------------------- */
 
+struct scrape_target;
+
 /* What a group is asked to look at. Lives longer than the group's state. */
 struct probe_env {
 	const char *root;        /* "" the real system */
@@ -132,6 +134,8 @@ struct probe_env {
 				    NULL: the machine */
 	const char *run_dir;     /* folder of the runs, for its file system; NULL unknown */
 	bool pss;                /* read PSS too (docs/config.md) */
+	const struct scrape_target *scrape; /* whom to ask for figures (scrape/target.h) */
+	size_t n_scrape;
 	/* Who is this process? true, and its role ("trainer", "worker") and slot in it
 	 * (rank on this host, number of the worker; -1 unknown). NULL: nobody knows. */
 	bool (*who)(void *arg, long pid, uint64_t start, char role[32], int *slot);
@@ -152,6 +156,9 @@ struct probe_group {
 	enum probe_place place;
 	int64_t period_ns; /* between readings if nothing else is said */
 	bool of_run;       /* needs env->pid: one for each run */
+	/* Why there is nothing to do for it, which costs nothing then; NULL, or gives NULL:
+	 * there is. */
+	const char *(*idle)(const struct probe_env *env);
 	/* Look for what there is. 0; -ENODEV: nothing of the kind is here, and *e says
 	 * why and what would help; else -errno. */
 	int (*open)(const struct probe_env *env, struct probe_set *s, void **ret_state,

@@ -23,7 +23,7 @@ enum {
 };
 
 /* clang-format off */
-const struct probe_metric runner_metrics[] = {
+static const struct probe_metric runner_metrics[] = {
 	[RUNNER_TIME] = {"lapse/agent/probe/time", "s",
 		"time that a reading of a group of metrics took, mean since the last value",
 		"CLOCK_MONOTONIC", SINK_GAUGE, PROBE_COST_LOW, "group"},
@@ -32,12 +32,17 @@ const struct probe_metric runner_metrics[] = {
 		"CLOCK_THREAD_CPUTIME_ID", SINK_GAUGE, PROBE_COST_LOW, "group"},
 };
 /* clang-format on */
-const size_t runner_n_metrics = ARRAY_LEN(runner_metrics);
+const struct probe_group runner_own = {
+	.name = "probes",
+	.metrics = runner_metrics,
+	.n_metrics = ARRAY_LEN(runner_metrics),
+	.period_ns = RUNNER_TELL_NS,
+};
 
 struct runner_slot {
 	const struct probe_group *group;
 	void *state;
-	bool open, off;
+	bool open, off, idle;
 	struct err why;
 	int64_t period_ns, due_ns; /* due_ns: CLOCK_MONOTONIC */
 	unsigned slow;             /* period doubled so often */
@@ -90,12 +95,17 @@ static int64_t runner_period(const struct runner *r, const struct runner_slot *s
 static void runner_paced(struct runner *r, struct runner_slot *s)
 {
 	s->period_ns = runner_period(r, s);
-	s->off = s->period_ns < 0;
+	s->off = s->idle || s->period_ns < 0;
 }
 
 /* Readings fall on multiples of the period, so that groups meet and share a time. */
 static int64_t runner_next(const struct runner_slot *s, int64_t mono_ns)
 {
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	/* A reading that took longer than its period is not made up for. */
+	if (now > mono_ns)
+		mono_ns = now;
 	return (mono_ns / s->period_ns + 1) * s->period_ns;
 }
 
@@ -146,7 +156,7 @@ static void runner_read(struct runner *r, struct runner_place *p, struct runner_
 	s->wall_s += ((double)wall / 1e9 - s->wall_s) / (s->readings < 8 ? (double)s->readings : 8);
 	s->cpu_s += ((double)cpu / 1e9 - s->cpu_s) / (s->readings < 8 ? (double)s->readings : 8);
 	runner_weigh(r, s, p->set, wall, cpu);
-	s->due_ns = runner_next(s, clock_ns(CLOCK_MONOTONIC));
+	s->due_ns = runner_next(s, now->mono_ns);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -336,6 +346,22 @@ static int runner_start(struct runner *r, struct runner_place *p, enum probe_pla
 	return 0;
 }
 
+static void runner_add(struct runner *r, const struct probe_group *g)
+{
+	const char *idle = g->idle ? g->idle(&r->env) : NULL;
+	struct runner_slot *s = &r->slots[r->n];
+
+	/* Its rows stand with another one. */
+	if (idle && !g->n_metrics)
+		return;
+	s->group = g;
+	s->idle = idle;
+	runner_paced(r, s);
+	if (s->off)
+		err_set(&s->why, -ENODEV, "%s", idle ? idle : "switched off");
+	r->n++;
+}
+
 int runner_new(const struct probe_env *env, const struct runner_pace *pace, struct runner **ret)
 {
 	struct runner *r = calloc(1, sizeof(*r));
@@ -356,15 +382,8 @@ int runner_new(const struct probe_env *env, const struct runner_pace *pace, stru
 	if (r->pace.period_ns <= 0)
 		r->pace.period_ns = RUNNER_SECOND;
 	for (i = 0; i < n; i++) {
-		if (probe_groups[i]->of_run != (env->pid != 0))
-			continue;
-		if (probe_groups[i]->wanted && !probe_groups[i]->wanted(env))
-			continue;
-		r->slots[r->n].group = probe_groups[i];
-		runner_paced(r, &r->slots[r->n]);
-		if (r->slots[r->n].off)
-			err_set(&r->slots[r->n].why, -ENODEV, "switched off");
-		r->n++;
+		if (probe_groups[i]->of_run == (env->pid != 0))
+			runner_add(r, probe_groups[i]);
 	}
 	for (i = 0; i < RUNNER_PLACES && !err; i++)
 		err = runner_start(r, &r->places[i], (enum probe_place)i);

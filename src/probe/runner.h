@@ -14,9 +14,8 @@
 #define RUNNER_PERIOD_MAX_NS 60000000000 /* and not below this rate */
 #define RUNNER_STUCK_NS 30000000000      /* a reading that takes longer is told as an event */
 
-/* Metrics of the runner itself. */
-extern const struct probe_metric runner_metrics[];
-extern const size_t runner_n_metrics;
+/* Metrics of the runner itself: rows only, it is not opened. */
+extern const struct probe_group runner_own;
 
 struct runner;
 

@@ -62,9 +62,9 @@ const struct fault_row fault_rows[FAULT_KINDS] = {
 		1, 0.001, 1000,
 		1000, FAULT_IN_HOST, "tree/rss,memory/used,memory/available"},
 	[FAULT_DISK_FILLING] = {
-		"disk-filling", "disk/used of the first host grows in a straight line",
-		"share of disk/total reached at the end", 0.99, 0.5, 1,
-		1000, FAULT_IN_HOST, "disk/used"},
+		"disk-filling", "filesystem/used of the first host grows in a straight line",
+		"share of filesystem/total reached at the end", 0.99, 0.5, 1,
+		1000, FAULT_IN_HOST, "filesystem/used,filesystem/available"},
 	[FAULT_IDLE_GPU] = {
 		"idle-gpu", "GPU 0 of the first host does next to nothing while steps go on",
 		"gpu/busy", 0.05, 0, 0.5,

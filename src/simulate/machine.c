@@ -183,14 +183,14 @@ static double machine_disk_busy(const struct shape_at *a)
 					       : machine_clamp(machine_load(a, 0, 0.1, 0.05), 1);
 }
 
-static double machine_disk_total(const struct shape_at *a)
+static double machine_space_total(const struct shape_at *a)
 {
 	(void)a;
 	return SHAPE_DISK_TOTAL;
 }
 
 /* A disk that has been filled stays full. */
-static double machine_disk_used(const struct shape_at *a)
+static double machine_space_used(const struct shape_at *a)
 {
 	double used = SHAPE_DISK_USED, to;
 	unsigned i;
@@ -206,6 +206,11 @@ static double machine_disk_used(const struct shape_at *a)
 		used = to > used ? to : used;
 	}
 	return shape_round(used, 4096);
+}
+
+static double machine_space_available(const struct shape_at *a)
+{
+	return SHAPE_DISK_TOTAL - machine_space_used(a);
 }
 
 static double machine_received(const struct shape_at *a)
@@ -388,6 +393,9 @@ static double machine_xid(const struct shape_at *a)
 
 #define MACHINE_GAUGE .every = SHAPE_TICK, .kind = SINK_GAUGE
 #define MACHINE_COUNTER .every = SHAPE_TICK, .kind = SINK_COUNTER
+#define MACHINE_DISK .labels = "device=\"nvme0n1\""
+#define MACHINE_MOUNT .labels = "mount=\"/data\""
+#define MACHINE_INTERFACE .labels = "interface=\"eth0\""
 
 /* clang-format off */
 static const struct simulate_row machine_host_rows[] = {
@@ -404,7 +412,7 @@ static const struct simulate_row machine_host_rows[] = {
 	{.name = "memory/used", .unit = "By", MACHINE_GAUGE, .value = machine_used,
 	 .help = "memory/total less memory/available"},
 	{.name = "memory/limit", .unit = "By", MACHINE_GAUGE, .value = machine_limit,
-	 .help = "tightest memory limit of the run"},
+	 .help = "tightest memory limit of the agent's cgroup and those above it"},
 	{.name = "load/1m", .unit = "1", MACHINE_GAUGE, .value = machine_load_1m,
 	 .help = "tasks running or blocked: exponential mean over 1 minute"},
 	{.name = "pressure/cpu", .unit = "1", MACHINE_GAUGE, .value = machine_pressure_cpu,
@@ -413,20 +421,23 @@ static const struct simulate_row machine_host_rows[] = {
 	 .help = "share of the time in which some task waited for a disk"},
 	{.name = "pressure/memory", .unit = "1", MACHINE_GAUGE, .value = machine_pressure_memory,
 	 .help = "share of the time in which some task waited for memory"},
-	{.name = "disk/read", .unit = "By", MACHINE_COUNTER, .value = machine_disk_read,
-	 .help = "bytes read from disks"},
-	{.name = "disk/written", .unit = "By", MACHINE_COUNTER, .value = machine_disk_written,
-	 .help = "bytes written to disks"},
-	{.name = "disk/busy", .unit = "1", MACHINE_GAUGE, .value = machine_disk_busy,
+	{.name = "disk/read", .unit = "By", MACHINE_DISK, MACHINE_COUNTER,
+	 .value = machine_disk_read, .help = "bytes read from the disk"},
+	{.name = "disk/written", .unit = "By", MACHINE_DISK, MACHINE_COUNTER,
+	 .value = machine_disk_written, .help = "bytes written to the disk"},
+	{.name = "disk/busy", .unit = "1", MACHINE_DISK, MACHINE_GAUGE, .value = machine_disk_busy,
 	 .help = "share of the time in which the disk had something to do"},
-	{.name = "disk/total", .unit = "By", MACHINE_GAUGE, .value = machine_disk_total,
-	 .help = "size of the file system"},
-	{.name = "disk/used", .unit = "By", MACHINE_GAUGE, .value = machine_disk_used,
-	 .help = "space taken on the file system"},
-	{.name = "network/received", .unit = "By", MACHINE_COUNTER, .value = machine_received,
-	 .help = "bytes received"},
-	{.name = "network/sent", .unit = "By", MACHINE_COUNTER, .value = machine_sent,
-	 .help = "bytes sent"},
+	{.name = "filesystem/total", .unit = "By", MACHINE_MOUNT, MACHINE_GAUGE,
+	 .value = machine_space_total, .help = "size of the file system"},
+	{.name = "filesystem/used", .unit = "By", MACHINE_MOUNT, MACHINE_GAUGE,
+	 .value = machine_space_used, .help = "space taken on the file system"},
+	{.name = "filesystem/available", .unit = "By", MACHINE_MOUNT, MACHINE_GAUGE,
+	 .value = machine_space_available,
+	 .help = "space that users without privileges can still take"},
+	{.name = "network/received", .unit = "By", MACHINE_INTERFACE, MACHINE_COUNTER,
+	 .value = machine_received, .help = "bytes received by the interface"},
+	{.name = "network/sent", .unit = "By", MACHINE_INTERFACE, MACHINE_COUNTER,
+	 .value = machine_sent, .help = "bytes sent by the interface"},
 };
 
 static const struct simulate_row machine_cpu_rows[] = {

@@ -52,6 +52,8 @@ enum shape_when {
 
 struct simulate_row {
 	const char *name, *unit, *help;
+	const char
+		*labels; /* of the only instance ("device=\"nvme0n1\""); NULL none, or a number */
 	enum sink_kind kind;
 	enum shape_every every;
 	enum shape_when when;

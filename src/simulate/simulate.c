@@ -63,6 +63,8 @@ static void simulate_add(struct simulate *m, const struct simulate_row *row, uin
 	snprintf(s.name, sizeof(s.name), "%s", row->name);
 	if (label)
 		snprintf(s.labels, sizeof(s.labels), "%s=\"%u\"", label, unit);
+	else if (row->labels)
+		snprintf(s.labels, sizeof(s.labels), "%s", row->labels);
 	n = snprintf(text, sizeof(text), "%s %u %s %s", simulate_roles[one->role],
 		     one->role == SIMULATE_TRAINER ? one->rank : one->host, s.name, s.labels);
 	s.key = plan_bits(map_hash(text, (size_t)n), (int64_t)m->plan.key);

@@ -31,7 +31,7 @@ static int cgroup_slurp(const char *root, const char *path, struct buf *out)
 	return file_read(AT_FDCWD, full, out);
 }
 
-static int cgroup_locate(const char *root, const char *cgroup, size_t cgroup_len,
+static int cgroup_locate(const char *root, const struct buf *cgroup, const char *controller,
 			 struct buf *mountinfo, struct cgroup_memory *ret)
 {
 	char path[CGROUP_PATH_MAX], dir[CGROUP_PATH_MAX];
@@ -39,12 +39,12 @@ static int cgroup_locate(const char *root, const char *cgroup, size_t cgroup_len
 	bool v2;
 	int err;
 
-	err = mounts_cgroup(cgroup, cgroup_len, &v2, path, sizeof(path));
+	err = mounts_cgroup_of(cgroup->data, cgroup->len, controller, &v2, path, sizeof(path));
 	if (!err)
 		err = cgroup_slurp(root, "/proc/self/mountinfo", mountinfo);
 	if (!err)
-		err = mounts_find(mountinfo->data, mountinfo->len, v2, path, dir, sizeof(dir),
-				  &top);
+		err = mounts_find_of(mountinfo->data, mountinfo->len, v2, controller, path, dir,
+				     sizeof(dir), &top);
 	if (err)
 		return err;
 	if (strlen(root) + strlen(dir) >= sizeof(ret->dir))
@@ -57,6 +57,11 @@ static int cgroup_locate(const char *root, const char *cgroup, size_t cgroup_len
 
 int cgroup_memory_find(const char *root, long pid, struct cgroup_memory *ret)
 {
+	return cgroup_find_of(root, pid, "memory", ret);
+}
+
+int cgroup_find_of(const char *root, long pid, const char *controller, struct cgroup_memory *ret)
+{
 	struct buf cgroup, mountinfo;
 	char name[64];
 	int err;
@@ -68,7 +73,7 @@ int cgroup_memory_find(const char *root, long pid, struct cgroup_memory *ret)
 	if (err == -ENOENT && pid)
 		err = -ESRCH;
 	if (!err)
-		err = cgroup_locate(root, cgroup.data, cgroup.len, &mountinfo, ret);
+		err = cgroup_locate(root, &cgroup, controller, &mountinfo, ret);
 	buf_done(&mountinfo);
 	buf_done(&cgroup);
 	return err;
@@ -208,12 +213,4 @@ int cgroup_memory_limit(const char *root, long pid, uint64_t *ret)
 	int err = cgroup_memory_find(root, pid, &m);
 
 	return err ? err : cgroup_memory_limit_of(&m, ret);
-}
-
-int cgroup_oom_kills(const char *root, long pid, uint64_t *ret, char *what, size_t cap)
-{
-	struct cgroup_memory m;
-	int err = cgroup_memory_find(root, pid, &m);
-
-	return err ? err : cgroup_oom_kills_of(&m, ret, what, cap);
 }

@@ -23,6 +23,10 @@ struct cgroup_memory {
 	char dir[CGROUP_PATH_MAX];
 };
 
+/* The same for any controller ("cpu", "cpuacct", "blkio", "pids"): where it is mounted as
+ * v1, else v2 (also of a word that is no controller). */
+int cgroup_find_of(const char *root, long pid, const char *controller, struct cgroup_memory *ret);
+
 /* Find the memory cgroup of a process. -ENOENT: it has none, or none that can be
  * seen from here; -ESRCH: no such process; -ENAMETOOLONG, -ENOMEM, -EFBIG. */
 int cgroup_memory_find(const char *root, long pid, struct cgroup_memory *ret);
@@ -39,6 +43,5 @@ int cgroup_oom_kills_of(const struct cgroup_memory *m, uint64_t *ret, char *what
 
 /* Find, then read. Errors of both. */
 int cgroup_memory_limit(const char *root, long pid, uint64_t *ret);
-int cgroup_oom_kills(const char *root, long pid, uint64_t *ret, char *what, size_t cap);
 
 #endif

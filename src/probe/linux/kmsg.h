@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kmsg.h - the kernel's log as evidence: did it kill a process for memory?
+ * kmsg.h - records of the kernel's log (/dev/kmsg) and what in them concerns a training
+ * run: OOM kills, errors of GPUs, disks, file systems, memory and links, hung tasks.
  */
 #ifndef PROBE_LINUX_KMSG_H
 #define PROBE_LINUX_KMSG_H
@@ -8,24 +9,49 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KMSG_RECORDS_MAX 262144 /* records looked at, oldest first */
+/* A record is one read(), which fails when the buffer is smaller than the longest: 8 KiB
+ * and a header. */
+#define KMSG_RECORD_MAX 16384
 
-/* Look through the log at path ("/dev/kmsg"), from its start to its end and
- * without waiting, for "Killed process PID" as the OOM killer writes it (Linux
- * 3.x to 6.x). The last such line, made safe to show, into text (cap bytes,
- * cut).
- *   pid       as the machine's first pid namespace sees it: the kernel writes
- *             that one. In a container a pid of another process may match, so
- *             do not call it there.
- *   since_us  only lines since then; microseconds of the kernel's log clock,
- *             which is CLOCK_MONOTONIC to within milliseconds
- * Lines that programs wrote into the log are not believed.
- * 0; -ENOENT no such line (or no such log); -EPERM or -EACCES the log may not be
- * read: it needs CAP_SYSLOG unless kernel.dmesg_restrict is 0. */
-int kmsg_oom(const char *path, long pid, uint64_t since_us, char *text, size_t cap);
+struct kmsg_record {
+	unsigned level, facility; /* 0 the kernel's; others are programs' */
+	uint64_t seq;
+	uint64_t us; /* the kernel's log clock: CLOCK_MONOTONIC to within milliseconds */
+	const char *text, *end;
+};
 
-/* One record, "6,339,5140900,-;text", without its line feed: does it say so?
- * Then the message's start; else NULL. */
+/* One record, "6,339,5140900,-;text", without its line feed. 0; -EBADMSG, also for the
+ * lines that continue a record (they begin with a space). */
+int kmsg_parse(const char *line, const char *eol, struct kmsg_record *ret);
+
+/* Does a record say that the kernel killed process pid for memory, at since_us or later?
+ * Then the message's start; else NULL. The pid is that of the machine's first pid
+ * namespace: in a container a pid of another process may match, so do not call it there.
+ * Lines that programs wrote into the log are not believed. */
 const char *kmsg_match(const char *line, const char *eol, long pid, uint64_t since_us);
+
+/* What a message is counted as. */
+enum kmsg_count {
+	KMSG_COUNT_NONE,
+	KMSG_COUNT_XID,
+	KMSG_COUNT_OOM,
+	KMSG_COUNT_HUNG,
+	KMSG_COUNT_MACHINE_CHECK
+};
+
+/* A message that concerns a run. */
+struct kmsg_news {
+	const char *kind; /* static: "xid", "kernel-oom" */
+	int severity;     /* as struct sink_event */
+	enum kmsg_count count;
+	char pci[32];             /* "0000:3b:00"; "" it names none */
+	int64_t xid;              /* -1 none */
+	int64_t pid;              /* -1 none; of the machine's first pid namespace */
+	char name[64];            /* of the process; "" none */
+	const char *detail, *end; /* of an Xid: the text behind its number; else all */
+};
+
+/* Does the message of a record concern a run? 0; -ENOENT no, and nothing is written. */
+int kmsg_classify(const struct kmsg_record *r, struct kmsg_news *ret);
 
 #endif

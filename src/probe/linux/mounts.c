@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a memory cgroup lies. Formats: cgroups(7), proc(5) mountinfo.
+ * Where a cgroup lies. Formats: cgroups(7), proc(5) mountinfo.
  */
 #include "probe/linux/mounts.h"
 
@@ -12,18 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Part of a text; p is NULL when it is not there. */
-struct span {
-	const char *p, *end;
-};
-
 /* The next field up to the separator, which is skipped. */
-static struct span mounts_field(const char **p, const char *end, char separator)
+static struct mounts_span mounts_field(const char **p, const char *end, char separator)
 {
-	struct span f = {*p, NULL};
+	struct mounts_span f = {*p, NULL};
 
 	if (*p >= end)
-		return (struct span){NULL, NULL};
+		return (struct mounts_span){NULL, NULL};
 	f.end = memchr(f.p, separator, (size_t)(end - f.p));
 	if (!f.end)
 		f.end = end;
@@ -31,13 +26,12 @@ static struct span mounts_field(const char **p, const char *end, char separator)
 	return f;
 }
 
-static bool mounts_is(struct span f, const char *word)
+bool mounts_is(struct mounts_span f, const char *word)
 {
 	return f.p && (size_t)(f.end - f.p) == strlen(word) && proc_begins(f.p, f.end, word);
 }
 
-/* Is word one of the comma-separated words of the field? */
-static bool mounts_has(struct span f, const char *word)
+bool mounts_has(struct mounts_span f, const char *word)
 {
 	while (f.p && f.p < f.end)
 		if (mounts_is(mounts_field(&f.p, f.end, ','), word))
@@ -45,8 +39,7 @@ static bool mounts_has(struct span f, const char *word)
 	return false;
 }
 
-/* Copy, with mountinfo's octal escapes (\040) undone. */
-static int mounts_copy(struct span f, char *out, size_t cap)
+int mounts_copy(struct mounts_span f, char *out, size_t cap)
 {
 	size_t n = 0;
 
@@ -84,24 +77,30 @@ static bool mounts_leaves(const char *path)
 
 int mounts_cgroup(const char *text, size_t len, bool *ret_v2, char *path, size_t cap)
 {
+	return mounts_cgroup_of(text, len, "memory", ret_v2, path, cap);
+}
+
+int mounts_cgroup_of(const char *text, size_t len, const char *controller, bool *ret_v2, char *path,
+		     size_t cap)
+{
 	const char *next = text, *end = text + len, *line, *eol;
-	struct span found = {NULL, NULL};
+	struct mounts_span found = {NULL, NULL};
 	bool v2 = false;
 	size_t n;
 
 	while ((line = proc_line(&next, end, &eol))) {
-		struct span id = mounts_field(&line, eol, ':');
-		struct span controllers = mounts_field(&line, eol, ':');
+		struct mounts_span id = mounts_field(&line, eol, ':');
+		struct mounts_span controllers = mounts_field(&line, eol, ':');
 
 		if (line >= eol || *line != '/')
 			continue;
-		if (mounts_has(controllers, "memory")) {
-			found = (struct span){line, eol};
+		if (mounts_has(controllers, controller)) {
+			found = (struct mounts_span){line, eol};
 			v2 = false;
 			break;
 		}
 		if (mounts_is(id, "0") && controllers.p == controllers.end) {
-			found = (struct span){line, eol};
+			found = (struct mounts_span){line, eol};
 			v2 = true;
 		}
 	}
@@ -134,42 +133,55 @@ static const char *mounts_below(const char *root, const char *path)
 	return strcmp(path, "/") == 0 ? "" : path;
 }
 
-/* Take a line apart: the mount's root and point, if it is the file system looked
- * for. */
-static bool mounts_line(const char *line, const char *eol, bool v2, struct span *root,
-			struct span *point)
+int mounts_parse(const char *line, const char *eol, struct mounts_line *ret)
 {
-	struct span f, type, options;
-	int i;
+	struct mounts_line l;
+	struct mounts_span f;
 
-	for (i = 0; i < 3; i++) /* mount id, parent id, device */
-		mounts_field(&line, eol, ' ');
-	*root = mounts_field(&line, eol, ' ');
-	*point = mounts_field(&line, eol, ' ');
+	mounts_field(&line, eol, ' '); /* mount id */
+	mounts_field(&line, eol, ' '); /* parent id */
+	l.device = mounts_field(&line, eol, ' ');
+	l.root = mounts_field(&line, eol, ' ');
+	l.point = mounts_field(&line, eol, ' ');
 	do { /* options and optional fields, up to a lone "-" */
 		f = mounts_field(&line, eol, ' ');
 	} while (f.p && !mounts_is(f, "-"));
-	type = mounts_field(&line, eol, ' ');
-	mounts_field(&line, eol, ' '); /* source */
-	options = mounts_field(&line, eol, ' ');
+	l.type = mounts_field(&line, eol, ' ');
+	l.source = mounts_field(&line, eol, ' ');
+	l.options = mounts_field(&line, eol, ' ');
+	if (!l.options.p)
+		return -EBADMSG;
+	*ret = l;
+	return 0;
+}
+
+/* Is it the file system looked for? */
+static bool mounts_wanted(const struct mounts_line *l, bool v2, const char *controller)
+{
 	if (v2)
-		return mounts_is(type, "cgroup2");
-	return mounts_is(type, "cgroup") && mounts_has(options, "memory");
+		return mounts_is(l->type, "cgroup2");
+	return mounts_is(l->type, "cgroup") && mounts_has(l->options, controller);
 }
 
 int mounts_find(const char *text, size_t len, bool v2, const char *path, char *dir, size_t cap,
 		size_t *ret_top)
 {
+	return mounts_find_of(text, len, v2, "memory", path, dir, cap, ret_top);
+}
+
+int mounts_find_of(const char *text, size_t len, bool v2, const char *controller, const char *path,
+		   char *dir, size_t cap, size_t *ret_top)
+{
 	const char *next = text, *end = text + len, *line, *eol, *below;
 	char root_text[PATH_MAX], point_text[PATH_MAX];
 	size_t best = SIZE_MAX;
-	struct span root, point;
+	struct mounts_line l;
 
 	while ((line = proc_line(&next, end, &eol))) {
-		if (!mounts_line(line, eol, v2, &root, &point))
+		if (mounts_parse(line, eol, &l) || !mounts_wanted(&l, v2, controller))
 			continue;
-		if (mounts_copy(root, root_text, sizeof(root_text)) ||
-		    mounts_copy(point, point_text, sizeof(point_text)))
+		if (mounts_copy(l.root, root_text, sizeof(root_text)) ||
+		    mounts_copy(l.point, point_text, sizeof(point_text)))
 			continue;
 		below = mounts_below(root_text, path);
 		if (!below || strlen(root_text) >= best)

@@ -80,32 +80,51 @@ static int proc_pid(const char **p, const char *end, long *ret)
  * behind the state. */
 enum {
 	STAT_PPID = 4,
+	STAT_MINOR = 10,
+	STAT_MAJOR = 12,
 	STAT_UTIME = 14,
 	STAT_STIME = 15,
 	STAT_CUTIME = 16,
 	STAT_CSTIME = 17,
 	STAT_THREADS = 20,
-	STAT_START = 22
+	STAT_START = 22, /* the last that must be there */
+	STAT_STACK = 28,
+	STAT_ARGS = 48,
+	STAT_EXIT_CODE = 52
 };
+
+static void proc_copy_name(const char *p, const char *end, char name[16])
+{
+	size_t n = (size_t)(end - p);
+
+	if (n > 15)
+		n = 15;
+	memcpy(name, p, n);
+	name[n] = '\0';
+}
 
 int proc_parse_stat(const char *text, size_t len, struct proc_stat *ret)
 {
-	const char *p = text, *end = text + len;
-	uint64_t f[STAT_START + 1];
+	const char *p = text, *end = text + len, *name;
+	uint64_t f[STAT_EXIT_CODE + 1] = {0};
 	struct proc_stat s;
 	int i;
 
 	if (proc_pid(&p, end, &s.pid) || !proc_begins(p, end, " ("))
 		return -EBADMSG;
+	name = p + 2;
 	/* The name may hold anything, also ") R 1": only the last one ends it. */
 	p = memrchr(p, ')', (size_t)(end - p));
 	if (!p || end - p < 4 || p[1] != ' ' || p[3] != ' ')
 		return -EBADMSG;
 	s.state = p[2];
+	proc_copy_name(name, p, s.name);
 	p += 3;
 	for (i = STAT_PPID; i <= STAT_START; i++)
 		if (proc_field(&p, end, &f[i]))
 			return -EBADMSG;
+	while (i <= STAT_EXIT_CODE && proc_field(&p, end, &f[i]) == 0)
+		i++;
 	if (f[STAT_PPID] > INT_MAX ||
 	    __builtin_add_overflow(f[STAT_UTIME], f[STAT_STIME], &s.own) ||
 	    __builtin_add_overflow(f[STAT_CUTIME], f[STAT_CSTIME], &s.children))
@@ -113,6 +132,11 @@ int proc_parse_stat(const char *text, size_t len, struct proc_stat *ret)
 	s.ppid = (long)f[STAT_PPID];
 	s.threads = f[STAT_THREADS];
 	s.start = f[STAT_START];
+	s.minor = f[STAT_MINOR];
+	s.major = f[STAT_MAJOR];
+	s.stack = f[STAT_STACK];
+	s.args = f[STAT_ARGS];
+	s.exit_code = f[STAT_EXIT_CODE];
 	*ret = s;
 	return 0;
 }
@@ -127,87 +151,5 @@ int proc_parse_statm(const char *text, size_t len, struct proc_statm *ret)
 	    proc_field(&p, end, &m.shared))
 		return -EBADMSG;
 	*ret = m;
-	return 0;
-}
-
-int proc_parse_cpu(const char *text, size_t len, struct proc_cpu *ret)
-{
-	const char *next = text, *end = text + len, *line, *eol;
-	struct proc_cpu c = {0};
-	int i;
-
-	line = proc_line(&next, end, &eol);
-	if (!line || !proc_begins(line, eol, "cpu "))
-		return -EBADMSG;
-	line += 4;
-	for (i = 0; i < PROC_CPU_STATES; i++) {
-		proc_skip_space(&line, eol);
-		if (line == eol && i > PROC_CPU_IDLE)
-			break;
-		if (proc_field(&line, eol, &c.ticks[i]))
-			return -EBADMSG;
-	}
-	while ((line = proc_line(&next, end, &eol))) {
-		if (!proc_begins(line, eol, "cpu")) {
-			c.complete = true;
-			break;
-		}
-		c.count++;
-	}
-	*ret = c;
-	return 0;
-}
-
-/* "NAME:   123 kB" into bytes, if the line is that one. 1 it was, 0 it was
- * another, -EBADMSG. */
-static int proc_kib(const char *line, const char *eol, const char *name, uint64_t *ret)
-{
-	uint64_t v;
-
-	if (!proc_begins(line, eol, name))
-		return 0;
-	line += strlen(name);
-	if (proc_field(&line, eol, &v) || !proc_begins(line, eol, " kB") ||
-	    __builtin_mul_overflow(v, 1024, &v))
-		return -EBADMSG;
-	*ret = v;
-	return 1;
-}
-
-int proc_parse_meminfo(const char *text, size_t len, struct proc_meminfo *ret)
-{
-	const char *next = text, *end = text + len, *line, *eol;
-	struct proc_meminfo m = {0};
-	int total, available;
-
-	while (!(m.has_total && m.has_available) && (line = proc_line(&next, end, &eol))) {
-		total = proc_kib(line, eol, "MemTotal:", &m.total);
-		available = proc_kib(line, eol, "MemAvailable:", &m.available);
-		if (total < 0 || available < 0)
-			return -EBADMSG;
-		m.has_total |= total;
-		m.has_available |= available;
-	}
-	if (!m.has_total && !m.has_available)
-		return -EBADMSG;
-	*ret = m;
-	return 0;
-}
-
-int proc_parse_loadavg(const char *text, size_t len, double *ret)
-{
-	const char *p = text, *end = text + len;
-	uint64_t whole, part = 0, scale = 1;
-
-	/* Not strtod(): it follows the locale. */
-	if (proc_number(&p, end, &whole) || p == end || *p != '.')
-		return -EBADMSG;
-	for (p++; p < end && *p >= '0' && *p <= '9' && scale < 1000000; p++) {
-		part = part * 10 + (uint64_t)(*p - '0');
-		scale *= 10;
-	}
-	if (scale == 1 || p == end || *p != ' ')
-		return -EBADMSG;
-	*ret = (double)whole + (double)part / (double)scale;
 	return 0;
 }

@@ -18,7 +18,12 @@ struct proc_stat {
 	uint64_t own;      /* utime + stime: the process, guest time is in it */
 	uint64_t children; /* cutime + cstime: children that it waited for */
 	uint64_t threads;
-	uint64_t start; /* since boot */
+	uint64_t start;          /* since boot */
+	uint64_t minor, major;   /* page faults of the process */
+	char name[16];           /* of the main thread, cut */
+	uint64_t stack, args;    /* where its stack and its arguments begin: the same as in the
+				    parent until exec(); 0: old kernel, or not for us to see */
+	uint64_t exit_code;      /* of a zombie, as wait() gives it; 0 also where stack is 0 */
 };
 int proc_parse_stat(const char *text, size_t len, struct proc_stat *ret);
 
@@ -28,35 +33,6 @@ struct proc_statm {
 	uint64_t shared; /* of it: pages of files and of shared memory */
 };
 int proc_parse_statm(const char *text, size_t len, struct proc_statm *ret);
-
-/* /proc/stat. Fields that old kernels lack are 0. */
-enum proc_cpu_state {
-	PROC_CPU_USER, /* includes guest */
-	PROC_CPU_NICE, /* includes guest_nice */
-	PROC_CPU_SYSTEM,
-	PROC_CPU_IDLE,
-	PROC_CPU_IOWAIT,
-	PROC_CPU_IRQ,
-	PROC_CPU_SOFTIRQ,
-	PROC_CPU_STEAL,
-	PROC_CPU_STATES
-};
-struct proc_cpu {
-	uint64_t ticks[PROC_CPU_STATES]; /* all CPUs */
-	unsigned count;                  /* cpuN lines */
-	bool complete; /* a line that is not cpuN follows: count is the whole count */
-};
-int proc_parse_cpu(const char *text, size_t len, struct proc_cpu *ret);
-
-/* /proc/meminfo. */
-struct proc_meminfo {
-	bool has_total, has_available; /* MemAvailable came with Linux 3.14 */
-	uint64_t total, available;     /* bytes */
-};
-int proc_parse_meminfo(const char *text, size_t len, struct proc_meminfo *ret);
-
-/* First number of /proc/loadavg. */
-int proc_parse_loadavg(const char *text, size_t len, double *ret);
 
 /* The decimal number at *p (no sign, no space before it); moves *p behind it. */
 int proc_number(const char **p, const char *end, uint64_t *ret);

@@ -14,80 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "probe/groups.h"
 #include "probe/linux/proc.h"
-#include "wire/sink.h"
 
 #define TREE_SCAN_NS 5000000000u /* between full searches */
 #define TREE_PASSES 8            /* over /proc, while the last one found some */
+#define TREE_PROC_MAGIC 0x9fa0   /* f_type of the kernel's /proc */
 #define TREE_LIST_COST 3         /* list of a thread's children, in stats of a process */
-
-struct probe_proc {
-	long pid, ppid;
-	uint64_t start;
-	int stat_fd, statm_fd, children_fd; /* -1: opened for each reading */
-	clockid_t clock;
-	bool has_clock, gone, memory_known;
-	char state;
-	uint64_t threads;
-	uint64_t resident, shared; /* pages */
-	uint64_t own_ns;           /* CPU time of the process */
-	uint64_t child_ns;         /* of the children that it reaped, and of theirs */
-	uint64_t credit_ns;        /* part of child_ns that we saw in them while they lived */
-	uint64_t unseen_ns;        /* the other part: never more than child_ns - credit_ns was */
-};
-
-const struct probe_metric probe_tree_metrics[PROBE_TREE_METRICS] = {
-	[PROBE_TREE_CPU] =
-		{
-			"tree/cpu",
-			"1",
-			"CPUs that the run's processes used on average since the last reading; "
-			"processes "
-			"that ended, and children reaped unseen, count when that is noticed",
-			"CPU clock of each process, else /proc/PID/stat ticks",
-			SINK_GAUGE,
-			PROBE_COST_EACH,
-			NULL,
-		},
-	[PROBE_TREE_RSS] =
-		{
-			"tree/rss",
-			"By",
-			"memory in use by the run's processes: the private resident pages of each, "
-			"and "
-			"the largest set of file and shared pages once; pages still shared since a "
-			"fork "
-			"count in each process",
-			"/proc/PID/statm: sum of (resident - shared), plus largest shared",
-			SINK_GAUGE,
-			PROBE_COST_EACH,
-			NULL,
-		},
-	[PROBE_TREE_PROCESSES] =
-		{
-			"tree/processes",
-			"1",
-			"processes of the run, without zombies",
-			"/proc/PID/stat",
-			SINK_GAUGE,
-			PROBE_COST_EACH,
-			NULL,
-		},
-	[PROBE_TREE_THREADS] =
-		{
-			"tree/threads",
-			"1",
-			"threads of these processes",
-			"/proc/PID/stat field 20",
-			SINK_GAUGE,
-			PROBE_COST_EACH,
-			NULL,
-		},
-};
 
 static uint64_t tree_now(void)
 {
@@ -165,6 +101,19 @@ static int tree_text(const struct probe_tree *t, int fd, long pid, const char *f
 	return 0;
 }
 
+int probe_tree_text(const struct probe_tree *t, long pid, const char *file, char *text, size_t cap,
+		    size_t *ret_len)
+{
+	return tree_text(t, -1, pid, file, text, cap, ret_len);
+}
+
+struct probe_proc *probe_tree_find(const struct probe_tree *t, long pid)
+{
+	uint64_t at;
+
+	return tree_find(t, pid, &at) ? &t->procs[at] : NULL;
+}
+
 static int tree_stat(const struct probe_tree *t, int fd, long pid, struct proc_stat *ret)
 {
 	char text[2048];
@@ -216,12 +165,31 @@ static void tree_keep(struct probe_tree *t, struct probe_proc *p)
 		p->children_fd = tree_open(t, p->pid, children);
 }
 
+static void tree_take(struct probe_proc *p, const struct proc_stat *s)
+{
+	memcpy(p->name, s->name, sizeof(p->name));
+	p->ppid = s->ppid;
+	p->state = s->state;
+	p->threads = s->threads;
+	p->stack = s->stack;
+	p->args = s->args;
+	p->minor = s->minor;
+	p->major = s->major;
+	p->exit_code = (unsigned)s->exit_code;
+}
+
 /* Follow pid, which must have that start time if it is not 0, and a parent in
  * the tree unless it is the first. */
 static int tree_add(struct probe_tree *t, long pid, uint64_t start)
 {
-	struct probe_proc p = {.pid = pid, .stat_fd = -1, .statm_fd = -1, .children_fd = -1};
+	struct probe_proc p = {.pid = pid,
+			       .stat_fd = -1,
+			       .statm_fd = -1,
+			       .children_fd = -1,
+			       .slot = -1,
+			       .cpu = -1};
 	struct proc_stat s;
+	clockid_t clock;
 	uint64_t at;
 	int err;
 
@@ -236,11 +204,12 @@ static int tree_add(struct probe_tree *t, long pid, uint64_t start)
 		tree_drop_fds(t, &p);
 		return err;
 	}
-	p.ppid = s.ppid;
 	p.start = s.start;
-	p.state = s.state;
-	p.threads = s.threads;
-	p.has_clock = t->clocks && clock_getcpuclockid((pid_t)pid, &p.clock) == 0;
+	p.from_birth = t->read_ns != 0;
+	p.turn = t->turn - 1;
+	p.has_clock = t->clocks && clock_getcpuclockid((pid_t)pid, &clock) == 0;
+	p.clock = p.has_clock ? clock : 0;
+	tree_take(&p, &s);
 	t->procs[t->len] = p;
 	map_put(&t->index, &pid, sizeof(pid), t->len++);
 	return 0;
@@ -409,13 +378,11 @@ static void tree_search(struct probe_tree *t, uint64_t now)
  * now on: credit says that it has been counted here. */
 static void tree_retire(struct probe_tree *t, struct probe_proc *p)
 {
-	struct probe_proc *parent;
-	uint64_t at;
+	struct probe_proc *parent = probe_tree_find(t, p->ppid);
 
-	if (tree_find(t, p->ppid, &at)) {
-		parent = &t->procs[at];
+	if (parent)
 		parent->credit_ns = tree_sum(parent->credit_ns, tree_sum(p->own_ns, p->child_ns));
-	}
+	probe_detail_retire(t, p, parent);
 	t->gone_ns = tree_sum(t->gone_ns, tree_sum(p->own_ns, p->unseen_ns));
 	p->gone = true;
 	tree_drop_fds(t, p);
@@ -438,9 +405,26 @@ static void tree_measure_memory(struct probe_tree *t, struct probe_proc *p)
 	}
 }
 
+/* Stuck is who waits where no signal reaches it and did not run at all meanwhile. */
+static void tree_measure_cpu(struct probe_proc *p, uint64_t own, bool waits, uint64_t now)
+{
+	bool still = p->measured_ns && own <= p->own_ns;
+	uint64_t since = p->stuck_ns ? p->stuck_ns : now;
+
+	p->cpu = -1;
+	if (p->measured_ns && now > p->measured_ns)
+		p->cpu = own > p->own_ns
+				 ? (double)(own - p->own_ns) / (double)(now - p->measured_ns)
+				 : 0;
+	p->stuck_ns = !waits ? 0 : still ? since : now;
+	if (own > p->own_ns)
+		p->own_ns = own;
+	p->measured_ns = now;
+}
+
 /* Read one process. When its files cannot be read for another reason than that
  * it ended, what was known of it stays. */
-static void tree_measure(struct probe_tree *t, struct probe_proc *p)
+static void tree_measure(struct probe_tree *t, struct probe_proc *p, uint64_t now)
 {
 	struct timespec ts = {0, 0};
 	struct proc_stat s;
@@ -458,20 +442,20 @@ static void tree_measure(struct probe_tree *t, struct probe_proc *p)
 	}
 	if (err) {
 		p->memory_known = false;
+		p->cpu = -1;
 		return;
 	}
 	own = clocked ? (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec
 		      : tree_ticks_ns(s.own);
-	if (own > p->own_ns)
-		p->own_ns = own;
+	tree_measure_cpu(p, own, s.state == 'D', now);
 	p->child_ns = tree_ticks_ns(s.children);
-	p->ppid = s.ppid;
-	p->state = s.state;
-	p->threads = s.threads;
+	tree_take(p, &s);
 	tree_measure_memory(t, p);
+	p->detail.seen++;
+	p->detail.stuck += s.state == 'D';
 }
 
-static bool tree_is_zombie(const struct probe_proc *p)
+bool probe_proc_is_zombie(const struct probe_proc *p)
 {
 	return (p->state == 'Z' || p->state == 'X') && p->threads <= 1;
 }
@@ -531,7 +515,7 @@ static void tree_fill(const struct probe_tree *t, struct probe_tree_values *out)
 	for (i = 0; i < t->len; i++) {
 		const struct probe_proc *p = &t->procs[i];
 
-		if (tree_is_zombie(p))
+		if (probe_proc_is_zombie(p))
 			continue;
 		processes++;
 		threads = tree_sum(threads, p->threads);
@@ -556,14 +540,19 @@ static void tree_fill(const struct probe_tree *t, struct probe_tree_values *out)
 
 int probe_tree_read(struct probe_tree *t, struct probe_tree_values *out)
 {
-	uint64_t now = tree_now(), total;
+	return probe_tree_read_at(t, tree_now(), out);
+}
+
+int probe_tree_read_at(struct probe_tree *t, uint64_t now, struct probe_tree_values *out)
+{
+	uint64_t total;
 	bool known = t->len > 0;
 	size_t i;
 
 	memset(out, 0, sizeof(*out));
 	tree_search(t, now);
 	for (i = 0; i < t->len; i++)
-		tree_measure(t, &t->procs[i]);
+		tree_measure(t, &t->procs[i], now);
 	tree_compact(t);
 	total = tree_total(t);
 	if (total < t->total_ns)
@@ -603,6 +592,7 @@ static bool tree_same_pids(int proc_fd)
 int probe_tree_init(struct probe_tree *t, const char *root, long pid, uint64_t starttime)
 {
 	char path[PROBE_ROOT_MAX + 8], children[64];
+	struct statfs fs;
 	int err, fd;
 
 	memset(t, 0, sizeof(*t));
@@ -614,6 +604,8 @@ int probe_tree_init(struct probe_tree *t, const char *root, long pid, uint64_t s
 	t->proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->proc_fd < 0)
 		return -errno;
+	t->turn = 1;
+	t->real = fstatfs(t->proc_fd, &fs) == 0 && fs.f_type == TREE_PROC_MAGIC;
 	t->clocks = root[0] == '\0' && tree_same_pids(t->proc_fd);
 	snprintf(children, sizeof(children), "task/%ld/children", pid);
 	fd = tree_open(t, pid, children);
@@ -638,57 +630,3 @@ void probe_tree_done(struct probe_tree *t)
 	memset(t, 0, sizeof(*t));
 	t->proc_fd = -1;
 }
-
-/* ---- as a group ----------------------------------------------------------- */
-
-struct tree_group {
-	struct probe_tree *tree;
-	uint32_t points[PROBE_TREE_METRICS];
-};
-
-static int tree_group_open(const struct probe_env *env, struct probe_set *s, void **ret_state,
-			   struct err *e)
-{
-	struct tree_group *g;
-	int i;
-
-	if (!env->tree)
-		return err_set(e, -ENODEV, "no process of the run is known");
-	g = calloc(1, sizeof(*g));
-	if (!g)
-		return -ENOMEM;
-	g->tree = env->tree;
-	for (i = 0; i < PROBE_TREE_METRICS; i++)
-		g->points[i] = probe_point(s, &probe_tree_metrics[i], "");
-	*ret_state = g;
-	return 0;
-}
-
-static void tree_group_read(void *state, struct probe_set *s, const struct probe_now *now)
-{
-	struct tree_group *g = state;
-	struct probe_tree_values v;
-	int i;
-
-	(void)now;
-	if (probe_tree_read(g->tree, &v) < 0)
-		return;
-	for (i = 0; i < PROBE_TREE_METRICS; i++) {
-		if (v.valid >> i & 1)
-			probe_put(s, g->points[i], v.value[i]);
-		else
-			probe_absent(s, g->points[i], v.why[i]);
-	}
-}
-
-const struct probe_group probe_tree_group = {
-	.name = "tree",
-	.metrics = probe_tree_metrics,
-	.n_metrics = PROBE_TREE_METRICS,
-	.place = PROBE_INLINE,
-	.period_ns = 1000000000,
-	.of_run = true,
-	.open = tree_group_open,
-	.read = tree_group_read,
-	.close = free,
-};

@@ -309,6 +309,52 @@ static void test_free_values(void **state)
 	check_value("{}", "{}");
 }
 
+static void item_told(void *arg, const char *key, const char *text)
+{
+	buf_printf(arg, "%s=%s;", key, text);
+}
+
+static void check_item(size_t i, const char *want)
+{
+	struct buf b;
+
+	buf_init(&b, 4096);
+	config_item(c, "run.scrape", i, item_told, &b);
+	assert_string_equal(buf_str(&b), want);
+	buf_done(&b);
+}
+
+static void test_items(void **state)
+{
+	struct buf b;
+	struct json j;
+
+	(void)state;
+	assert_int_equal(config_items(c, "run.scrape"), 0);
+	taken("run:\n  scrape: h:1\n");
+	assert_int_equal(config_items(c, "run.scrape"), 1);
+	check_item(0, "url=h:1;");
+	taken("run:\n  scrape:\n  - a\n  - {interval: 2s, url: b, buckets: yes, keep: [x, y], "
+	      "ca_file: ~}\n");
+	assert_int_equal(config_items(c, "run.scrape"), 2);
+	check_item(0, "url=a;");
+	check_item(1, "url=b;interval=2000000000ns;keep=x,y;buckets=true;");
+	buf_init(&b, 1 << 20);
+	json_init(&j, &b);
+	dump_json(c, &j);
+	assert_non_null(strstr(buf_str(&b), "\"value\":[{\"url\":\"a\"},{\"url\":\"b\","
+					    "\"interval\":2,\"keep\":[\"x\",\"y\"],"
+					    "\"buckets\":true}],\"from\":\"file\""));
+	buf_done(&b);
+	refused("run:\n  scrape:\n  - {url: a}\n  - {urll: b}\n",
+		"f:3:3: run.scrape: entry 2: unknown key \"urll\"; did you mean \"url\"?");
+	refused("run: {scrape: [{url: a, interval: 10ms}]}\n",
+		"f:1:15: run.scrape: entry 1: interval: 10ms is out of range: at least 1.00 s, at "
+		"most 1 d 00 h");
+	refused("run: {scrape: [[a]]}\n",
+		"f:1:15: run.scrape: entry 1: here stands a list in the list");
+}
+
 static void test_files(void **state)
 {
 	char path[] = "/tmp/lapse-config-XXXXXX";
@@ -342,7 +388,7 @@ int main(void)
 		TEST(test_defaults),    TEST(test_types),       TEST(test_null),
 		TEST(test_layers),      TEST(test_environment), TEST(test_unknown),
 		TEST(test_wrong),       TEST(test_other_names), TEST(test_notes),
-		TEST(test_free_values), TEST(test_files),
+		TEST(test_free_values), TEST(test_items),       TEST(test_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,7 @@ static int stored_copy_one(const char *path, const struct stat *st, int type, st
 		return 0;
 	buf_init(&text, 1 << 20);
 	assert_int_equal(file_read(AT_FDCWD, path, &text), 0);
-	stored_write(copy_to, rest + 1, buf_str(&text));
+	stored_write_bytes(copy_to, rest + 1, buf_str(&text), text.len);
 	buf_done(&text);
 	return 0;
 }
@@ -75,6 +75,11 @@ void stored_copy(const char *tree, char root[STORED_PATH])
 
 void stored_write(const char *root, const char *path, const char *text)
 {
+	stored_write_bytes(root, path, text, strlen(text));
+}
+
+void stored_write_bytes(const char *root, const char *path, const char *text, size_t len)
+{
 	char full[1024], *slash;
 	int fd;
 
@@ -85,7 +90,7 @@ void stored_write(const char *root, const char *path, const char *text)
 	*slash = '/';
 	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	assert_true(fd >= 0);
-	assert_int_equal(file_write_all(fd, text, strlen(text)), 0);
+	assert_int_equal(file_write_all(fd, text, len), 0);
 	close(fd);
 }
 

@@ -6,6 +6,8 @@
 #ifndef TEST_PROBE_STORED_H
 #define TEST_PROBE_STORED_H
 
+#include <stddef.h>
+
 #define STORED_PATH 512
 
 /* Path of a stored tree, to be read only. */
@@ -16,6 +18,7 @@ void stored_copy(const char *tree, char root[STORED_PATH]);
 
 /* Replace a file of a copy, in place, and make the folders above it. */
 void stored_write(const char *root, const char *path, const char *text);
+void stored_write_bytes(const char *root, const char *path, const char *text, size_t len);
 
 /* Replace the first `from` in a file of a copy by `to`. */
 void stored_edit(const char *root, const char *path, const char *from, const char *to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory cgroups in stored trees of each kind, kernel logs, and this machine.
+ * Memory cgroups in stored trees of each kind, and this machine.
  */
 #include "probe/linux/cgroup.h"
 
@@ -16,11 +16,18 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "probe/linux/kmsg.h"
 #include "probe/linux/mounts.h"
 #include "stored.h"
 
 static char what[512];
+
+static int oom_kills(const char *root, long pid, uint64_t *ret)
+{
+	struct cgroup_memory m;
+	int err = cgroup_memory_find(root, pid, &m);
+
+	return err ? err : cgroup_oom_kills_of(&m, ret, what, sizeof(what));
+}
 
 /* what[] must end in this. */
 static void assert_what(const char *end)
@@ -39,7 +46,7 @@ static void test_v2(void **state)
 	assert_int_equal(cgroup_memory_limit(root, 1200, &v), 0);
 	assert_int_equal(v, UINT64_C(8) << 30);
 	assert_int_equal(cgroup_memory_limit(root, 0, &v), 0);
-	assert_int_equal(cgroup_oom_kills(root, 1200, &v, what, sizeof(what)), 0);
+	assert_int_equal(oom_kills(root, 1200, &v), 0);
 	assert_int_equal(v, 3);
 	assert_what("/v2/sys/fs/cgroup/user.slice/user-1000.slice/train.scope/memory.events");
 	assert_int_equal(cgroup_memory_limit(root, 4000, &v), -ESRCH);
@@ -54,7 +61,7 @@ static void test_hybrid(void **state)
 	stored_copy("hybrid", root);
 	assert_int_equal(cgroup_memory_limit(root, 0, &v), 0);
 	assert_int_equal(v, UINT64_C(4) << 30);
-	assert_int_equal(cgroup_oom_kills(root, 0, &v, what, sizeof(what)), 0);
+	assert_int_equal(oom_kills(root, 0, &v), 0);
 	assert_int_equal(v, 5);
 	assert_what("/sys/fs/cgroup/memory/jobs/4235ca2d/memory.oom_control");
 
@@ -80,12 +87,12 @@ static void test_namespace(void **state)
 	(void)state;
 	assert_int_equal(cgroup_memory_limit(root, 7, &v), 0);
 	assert_int_equal(v, UINT64_C(64) << 30);
-	assert_int_equal(cgroup_oom_kills(root, 7, &v, what, sizeof(what)), 0);
+	assert_int_equal(oom_kills(root, 7, &v), 0);
 	assert_int_equal(v, 1);
 	assert_what("/container/sys/fs/cgroup/memory.events");
 	/* outside of the namespace */
 	assert_int_equal(cgroup_memory_limit(root, 8, &v), -ENOENT);
-	assert_int_equal(cgroup_oom_kills(root, 8, &v, what, sizeof(what)), -ENOENT);
+	assert_int_equal(oom_kills(root, 8, &v), -ENOENT);
 }
 
 static void test_docker1(void **state)
@@ -97,7 +104,7 @@ static void test_docker1(void **state)
 	assert_int_equal(cgroup_memory_limit(root, 0, &v), 0);
 	assert_int_equal(v, UINT64_C(2) << 30);
 	/* a kernel that does not count kills */
-	assert_int_equal(cgroup_oom_kills(root, 0, &v, what, sizeof(what)), -ENOENT);
+	assert_int_equal(oom_kills(root, 0, &v), -ENOENT);
 }
 
 static void test_none(void **state)
@@ -116,8 +123,7 @@ static void test_malformed(void **state)
 
 	(void)state;
 	assert_int_equal(cgroup_memory_limit(stored_path("malformed"), 0, &v), -EBADMSG);
-	assert_int_equal(cgroup_oom_kills(stored_path("malformed"), 0, &v, what, sizeof(what)),
-			 -EBADMSG);
+	assert_int_equal(oom_kills(stored_path("malformed"), 0, &v), -EBADMSG);
 	assert_int_equal(v, 77);
 }
 
@@ -133,7 +139,7 @@ static void test_real(void **state)
 	assert_true(err == 0 || err == -ENODATA || err == -ENOENT);
 	if (!err)
 		assert_true(limit > 0);
-	err = cgroup_oom_kills("", getpid(), &kills, what, sizeof(what));
+	err = oom_kills("", getpid(), &kills);
 	assert_true(err == 0 || err == -ENOENT);
 	if (!err)
 		assert_int_equal(access(what, R_OK), 0);
@@ -222,76 +228,6 @@ static void test_mount_lines(void **state)
 	}
 }
 
-static int kmsg(const char *log, long pid, uint64_t since_us, char *text, size_t cap)
-{
-	char path[STORED_PATH + 16];
-
-	snprintf(path, sizeof(path), "%s/%s", stored_path("kmsg"), log);
-	return kmsg_oom(path, pid, since_us, text, cap);
-}
-
-static void test_kmsg_modern(void **state)
-{
-	char text[256] = "as before", cut[20];
-
-	(void)state;
-	assert_int_equal(kmsg("modern", 4242, 0, text, sizeof(text)), 0);
-	assert_string_equal(text, "Memory cgroup out of memory: Killed process 4242 (python) "
-				  "total-vm:9000000kB, anon-rss:8000000kB, file-rss:1000kB, "
-				  "shmem-rss:0kB, UID:1000 pgtables:16000kB oom_score_adj:0");
-	assert_int_equal(kmsg("modern", 4242, 50000200, text, sizeof(text)), 0);
-	assert_int_equal(kmsg("modern", 777, 0, cut, sizeof(cut)), 0);
-	assert_string_equal(cut, "Out of memory: Kill");
-
-	strcpy(text, "as before");
-	assert_int_equal(kmsg("modern", 4242, 50000201, text, sizeof(text)), -ENOENT);
-	assert_int_equal(kmsg("modern", 424, 0, text, sizeof(text)), -ENOENT);
-	assert_int_equal(kmsg("modern", 42420, 0, text, sizeof(text)), -ENOENT);
-	/* written by a program, or not at the start of a message */
-	assert_int_equal(kmsg("modern", 888, 0, text, sizeof(text)), -ENOENT);
-	assert_string_equal(text, "as before");
-}
-
-static void test_kmsg_old(void **state)
-{
-	char text[256];
-
-	(void)state;
-	/* chosen, but a child was sacrificed */
-	assert_int_equal(kmsg("old", 55, 0, text, sizeof(text)), -ENOENT);
-	assert_int_equal(kmsg("old", 56, 0, text, sizeof(text)), 0);
-	assert_int_equal(kmsg("old", 57, 0, text, sizeof(text)), 0);
-	assert_string_equal(text, "Killed process 57, UID 1000, (worker) total-vm:100kB, "
-				  "anon-rss:10kB, file-rss:0kB");
-	assert_int_equal(kmsg("missing", 57, 0, text, sizeof(text)), -ENOENT);
-}
-
-/* A log longer than the buffer, records across its end, and a line that is
- * longer than any record. */
-static void test_kmsg_long(void **state)
-{
-	static char text[200000];
-	char root[STORED_PATH], path[STORED_PATH + 16], out[128];
-	size_t len = 0, i;
-
-	(void)state;
-	for (i = 0; len < 60000; i++)
-		len += (size_t)sprintf(text + len, "6,%zu,%zu,-;line %zu\n", i, i, i);
-	memset(text + len, 'x', 40000);
-	len += 40000;
-	text[len++] = '\n';
-	for (; len < 180000; i++)
-		len += (size_t)sprintf(text + len, "6,%zu,%zu,-;line %zu\n", i, i, i);
-	sprintf(text + len, "3,%zu,9999999,-;Out of memory: Killed process 9 (x) total\n", i);
-
-	stored_copy("kmsg", root);
-	stored_write(root, "long", text);
-	snprintf(path, sizeof(path), "%s/long", root);
-	assert_int_equal(kmsg_oom(path, 9, 0, out, sizeof(out)), 0);
-	assert_string_equal(out, "Out of memory: Killed process 9 (x) total");
-	stored_remove(root, "");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,8 +235,7 @@ int main(void)
 		cmocka_unit_test(test_namespace),   cmocka_unit_test(test_docker1),
 		cmocka_unit_test(test_none),        cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_real),        cmocka_unit_test(test_cgroup_lines),
-		cmocka_unit_test(test_mount_lines), cmocka_unit_test(test_kmsg_modern),
-		cmocka_unit_test(test_kmsg_old),    cmocka_unit_test(test_kmsg_long),
+		cmocka_unit_test(test_mount_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

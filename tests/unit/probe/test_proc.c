@@ -135,80 +135,12 @@ static void test_statm(void **state)
 	assert_int_equal(proc_parse_statm("", 0, &m), -EBADMSG);
 }
 
-static void test_cpu(void **state)
-{
-	static const char text[] = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2\ncpu12 3 4\nintr 5\n";
-	static const char old[] = "cpu  1 2 3 4\ncpu0 1 2 3 4\n";
-	struct proc_cpu c;
-	int i;
-
-	(void)state;
-	assert_int_equal(proc_parse_cpu(text, strlen(text), &c), 0);
-	for (i = 0; i < PROC_CPU_STATES; i++)
-		assert_int_equal(c.ticks[i], i + 1);
-	assert_int_equal(c.count, 2);
-	assert_true(c.complete);
-	assert_int_equal(proc_parse_cpu(text, strlen(text) - 8, &c), 0);
-	assert_false(c.complete);
-
-	assert_int_equal(proc_parse_cpu(old, strlen(old), &c), 0);
-	assert_int_equal(c.ticks[PROC_CPU_IDLE], 4);
-	assert_int_equal(c.ticks[PROC_CPU_IOWAIT], 0);
-	assert_int_equal(c.count, 1);
-
-	assert_int_equal(proc_parse_cpu("cpu  1 2 3\n", 11, &c), -EBADMSG);
-	assert_int_equal(proc_parse_cpu("cpu0 1 2 3 4\n", 13, &c), -EBADMSG);
-	assert_int_equal(proc_parse_cpu("cpu  1 2 3 4 x\n", 15, &c), -EBADMSG);
-	assert_int_equal(proc_parse_cpu("", 0, &c), -EBADMSG);
-}
-
-static void test_meminfo(void **state)
-{
-	static const char text[] = "MemTotal:  100 kB\nMemFree: 7 kB\nMemAvailable: 50 kB\n";
-	static const char bad[] = "MemTotal:  18014398509481984 kB\n"; /* 2^54 KiB = 2^64 */
-	struct proc_meminfo m;
-
-	(void)state;
-	assert_int_equal(proc_parse_meminfo(text, strlen(text), &m), 0);
-	assert_true(m.has_total && m.has_available);
-	assert_int_equal(m.total, 102400);
-	assert_int_equal(m.available, 51200);
-	assert_int_equal(proc_parse_meminfo(text, 18, &m), 0);
-	assert_true(m.has_total && !m.has_available);
-	assert_int_equal(proc_parse_meminfo(bad, strlen(bad), &m), -EBADMSG);
-	assert_int_equal(proc_parse_meminfo("MemTotal: 5 MB\n", 15, &m), -EBADMSG);
-	assert_int_equal(proc_parse_meminfo("MemFree: 5 kB\n", 14, &m), -EBADMSG);
-	assert_int_equal(proc_parse_meminfo("", 0, &m), -EBADMSG);
-}
-
-static void test_loadavg(void **state)
-{
-	double load = -1;
-
-	(void)state;
-	assert_int_equal(proc_parse_loadavg("12.25 0.01 0.05 1/120 999\n", 26, &load), 0);
-	assert_true(load == 12.25);
-	assert_int_equal(proc_parse_loadavg("0.00 0.01", 9, &load), 0);
-	assert_true(load == 0);
-	assert_int_equal(proc_parse_loadavg("12", 2, &load), -EBADMSG);
-	assert_int_equal(proc_parse_loadavg("1. 2", 4, &load), -EBADMSG);
-	assert_int_equal(proc_parse_loadavg("-1.0 2", 6, &load), -EBADMSG);
-	assert_int_equal(proc_parse_loadavg("nan", 3, &load), -EBADMSG);
-	assert_int_equal(proc_parse_loadavg("", 0, &load), -EBADMSG);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stat_fields),
-		cmocka_unit_test(test_stat_names),
-		cmocka_unit_test(test_stat_malformed),
-		cmocka_unit_test(test_stat_negative),
-		cmocka_unit_test(test_stat_cut),
-		cmocka_unit_test(test_statm),
-		cmocka_unit_test(test_cpu),
-		cmocka_unit_test(test_meminfo),
-		cmocka_unit_test(test_loadavg),
+		cmocka_unit_test(test_stat_fields),    cmocka_unit_test(test_stat_names),
+		cmocka_unit_test(test_stat_malformed), cmocka_unit_test(test_stat_negative),
+		cmocka_unit_test(test_stat_cut),       cmocka_unit_test(test_statm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

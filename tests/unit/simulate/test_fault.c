@@ -344,10 +344,10 @@ static void test_disk_filling(void **state)
 
 	(void)state;
 	plant("disk-filling@0+500:0.9");
-	near_to(after("disk/used", SIMTEST_ANY, 0), 0.84 * tib, 1e-6);
-	near_to(after("disk/used", SIMTEST_ANY, 110), 1.8 * tib, 1e-6);
+	near_to(after("filesystem/used", SIMTEST_ANY, 0), 0.84 * tib, 1e-6);
+	near_to(after("filesystem/used", SIMTEST_ANY, 110), 1.8 * tib, 1e-6);
 	/* 500 steps take 50 + 0.5 + 4 + 1 s = 55.5 s; after 30 s 30/55.5 of 0.96 TiB. */
-	near_to(after("disk/used", SIMTEST_ANY, 30), (0.84 + 0.96 * 30 / 55.5) * tib, 1e-6);
+	near_to(after("filesystem/used", SIMTEST_ANY, 30), (0.84 + 0.96 * 30 / 55.5) * tib, 1e-6);
 }
 
 /* ---- GPUs ---------------------------------------------------------------------------------------

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rows.h - the metrics of GPUs, one table for all vendors: a reader gives those that its
+ * driver tells. gpu is "0" (NVIDIA's index), "amd0" or "intel0"; mig the instance of
+ * a GPU that is divided.
+ */
+#ifndef PROBE_GPU_ROWS_H
+#define PROBE_GPU_ROWS_H
+
+#include "probe/probe.h"
+
+enum gpu_row {
+	GPU_BUSY,
+	GPU_MEMORY_BUSY,
+	GPU_MEMORY_USED,
+	GPU_MEMORY_TOTAL,
+	GPU_MEMORY_RESERVED,
+	GPU_POWER,
+	GPU_ENERGY,
+	GPU_TEMPERATURE,
+	GPU_TEMPERATURE_MEMORY,
+	GPU_CLOCK_SM,
+	GPU_CLOCK_MEMORY,
+	GPU_THROTTLED,
+	GPU_THROTTLED_REASON,
+	GPU_ECC_CORRECTED,
+	GPU_ECC_UNCORRECTED,
+	GPU_ECC_REMAPPED,
+	GPU_ECC_PENDING,
+	GPU_ECC_FAILURE,
+	GPU_RECOVERY,
+	GPU_XID,
+	GPU_PCIE_RECEIVED,
+	GPU_PCIE_SENT,
+	GPU_PCIE_REPLAYS,
+	GPU_NVLINK_RECEIVED,
+	GPU_NVLINK_SENT,
+	GPU_NVLINK_ERRORS,
+	GPU_SM_ACTIVE,
+	GPU_SM_OCCUPANCY,
+	GPU_TENSOR_ACTIVE,
+	GPU_DRAM_ACTIVE,
+	GPU_FP16_ACTIVE,
+	GPU_FP32_ACTIVE,
+	GPU_FP64_ACTIVE,
+	GPU_INTEGER_ACTIVE,
+	GPU_ROWS_FAST, /* so many rows belong to the fast groups, the rest to the slow one */
+	GPU_POWER_LIMIT = GPU_ROWS_FAST,
+	GPU_POWER_AVERAGE,
+	GPU_CLOCK_SM_MAX,
+	GPU_CLOCK_MEMORY_MAX,
+	GPU_FAN,
+	GPU_PCIE_GENERATION,
+	GPU_PCIE_WIDTH,
+	GPU_PROCESSES,
+	GPU_NVML_TIME,
+	GPU_ROWS
+};
+extern const struct probe_metric gpu_rows[GPU_ROWS];
+
+#endif

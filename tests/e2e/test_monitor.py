@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lapse monitor`: this machine until it is told to end, and a simulated run; the
+options of the script that it stands in for."""
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from launcher_terminal import Terminal
+
+
+def start(lapse, *options):
+    """The process once its run is recorded for two seconds."""
+    process = lapse.start("monitor", *options)
+    end = time.monotonic() + 30
+    while time.monotonic() < end and process.poll() is None:
+        done = lapse("query", "last", "--json")
+        if done.returncode == 0 and '"memory/used"' in done.stdout and \
+                '"cpu/busy"' in done.stdout:
+            return process
+        time.sleep(0.2)
+    raise AssertionError(process.communicate())
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_machine_until_interrupted(lapse, how):
+    process = start(lapse)
+    process.send_signal(how)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "recording this machine to" in errors and "lapse report" in errors
+    report = lapse.json("report", "last")
+    assert (report["outcome"], report["exit_code"], report["name"]) == ("exited", 0, "monitor")
+    assert report["machines"][0]["cpu_busy"]["count"] > 0
+    # There is no process that it is about.
+    assert report["process_usage"] == []
+    assert report["machines"][0]["tree_rss_bytes"]["count"] == 0
+
+
+def test_killed_is_lost(lapse):
+    process = start(lapse)
+    process.kill()
+    process.communicate(timeout=20)
+    assert lapse.settled()
+    assert lapse.json("show", "last")["outcome"] == "lost"
+
+
+def test_options_of_the_script(lapse):
+    """Underscores as documented, hyphens too; what is not here is said, once each."""
+    process = start(lapse, "--save_dir", lapse.folder / "runs", "--tensorboard-dir", "tb",
+                    "--enable_dashboard", "--dashboard_port=8081", "--dashboard_host", "0.0.0.0",
+                    "--visualization_dir", "pictures", "--disable_alerts", "--no_track_gradients")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0
+    notes = [line for line in errors.splitlines() if ": note: " in line]
+    assert [re.search("dashboard|visualization|alerts|gradients", n)[0] for n in notes] == [
+        "dashboard", "visualization", "alerts", "gradients"]
+    assert not (lapse.folder / "pictures").exists()
+    assert lapse.settled() and any((lapse.folder / "tb").rglob("events.out.tfevents.*"))
+
+
+def test_what_is_switched_off_is_not_mentioned(lapse):
+    process = start(lapse, "--tensorboard_dir", "tb", "--disable_tensorboard",
+                    "--enable_dashboard", "--disable_dashboard",
+                    "--visualization_dir", "p", "--disable_visualization")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert "note:" not in errors and not (lapse.folder / "tb").exists()
+
+
+def test_configuration_of_the_script(lapse):
+    (lapse.folder / "monitoring.yaml").write_text(
+        "monitoring:\n  save_dir: ./elsewhere\ndashboard:\n  enabled: true\n  port: 8080\n")
+    done = lapse("monitor", "--config", "monitoring.yaml", "--simulate", "--simulate_steps", "5")
+    assert done.returncode == 0, done.stderr
+    assert len(list((lapse.folder / "elsewhere").iterdir())) == 1
+
+
+def test_simulated(lapse):
+    done = lapse("monitor", "--simulate", "--simulate_steps", "20", "--tensorboard_dir", "tb")
+    assert done.returncode == 0, done.stderr
+    show = lapse.json("show", "last")
+    assert show["outcome"] == "exited" and "simulated" in show["tags"]
+    steps = next(s for s in show["series"] if s["name"] == "step")
+    assert steps["count"] == 20
+    assert any((lapse.folder / "tb").rglob("events.out.tfevents.*"))
+    # In real time: twenty steps of a tenth of a second, and what lies between them.
+    assert 1.9 < show["duration_s"] < 20
+
+
+def test_line_every_ten_seconds(lapse):
+    done = lapse("monitor", "--simulate", "--simulate_steps", "120")
+    assert done.returncode == 0
+    assert re.search(r"^lapse: 0:00:1\d  step \d+/120  loss \d\S*  \S+ steps/s ", done.stderr,
+                     re.MULTILINE), done.stderr
+
+
+def test_line_on_a_terminal(lapse):
+    env = dict(lapse.env, TERM="xterm")
+    with Terminal([lapse.program, "monitor", "--simulate", "--simulate_steps", "60"], env,
+                  lapse.folder) as terminal:
+        terminal.expect("steps/s", timeout=30)
+        terminal.send(b"\x03")
+        assert os.WEXITSTATUS(terminal.end(30)) == 0
+    assert re.search(rb"\r\x1b\[K0:00:\d\d  step \d+/60 ", terminal.data)
+    # The line is gone before the last word.
+    assert terminal.data.rstrip().rsplit(b"\r\x1b[K", 1)[1].startswith(b"lapse: recorded")
+    assert lapse.json("show", "last")["outcome"] == "signaled"
+
+
+@pytest.mark.parametrize("options,words", [
+    (["--no_monitor_system"], "nothing would be recorded"),
+    (["--simulate_steps", "3"], "goes with --simulate"),
+    (["--simulate", "--simulate_steps", "0"], "out of range"),
+    (["--enable_dashbord"], "did you mean --enable_dashboard?"),
+    (["--dashboard_port", "http"], "is not"),
+    (["extra"], "unexpected argument"),
+    (["--config", "missing.yaml"], "missing.yaml"),
+])
+def test_called_wrongly(lapse, options, words):
+    done = lapse("monitor", *options)
+    assert done.returncode == 2 and words in done.stderr
+    assert lapse.run_ids() == []
