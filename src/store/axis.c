@@ -24,13 +24,17 @@ void axis_init(struct axis *a)
 void axis_done(struct axis *a)
 {
 	free(a->time);
+	moments_free(a->moments);
 	axis_init(a);
 }
 
-static int axis_reserve(struct axis *a, size_t n)
+int axis_reserve(struct axis *a, size_t n)
 {
 	int64_t *m;
 
+	moments_free(a->moments);
+	a->moments = NULL;
+	a->n = 0;
 	if (n <= a->cap)
 		return 0;
 	m = malloc(4 * n * AXIS_COLUMN);
