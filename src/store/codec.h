@@ -336,10 +336,20 @@ struct moments_source {
 	int shift;     /* of which it is the same row, the one before (-1) or after (1) */
 };
 
-/* Append the body of moments (format 8): n columns of times of as many rows as `rows`
- * has, with its steps and threads. 0, -ENOMEM, -EFBIG. */
-int moments_encode(struct column_codec *c, struct buf *b, const struct axis *rows,
-		   const int64_t *const *times, const struct moments_source *from, size_t n);
+/* A column that is encoded already; p NULL: it is not. */
+struct moments_bytes {
+	const unsigned char *p;
+	size_t len;
+};
+struct moments_in {
+	size_t rows, n; /* n: columns of times */
+	struct moments_bytes steps, threads;
+	const int64_t *times[MOMENTS_MAX];
+	struct moments_source from[MOMENTS_MAX];
+	struct moments_bytes own[MOMENTS_MAX]; /* of those that are told by themselves */
+};
+/* Append the body of moments (format 8). 0, -ENOMEM, -EFBIG. */
+int moments_encode(struct column_codec *c, struct buf *b, const struct moments_in *in);
 /* The axis of n rows, with ret->moments. Columns of times are decoded when they are
  * needed first. NULL or what is wrong. */
 const char *moments_decode(struct column_codec *c, const unsigned char *p, size_t len, size_t n,

@@ -19,11 +19,10 @@
 #define GROUP_EXACT (1ll << 53)
 #define GROUP_NONE UINT32_MAX
 
-/* An axis that may be in a group: what must be equal behind its times. */
+/* An axis that may be in a group: its columns. Steps and threads must be equal. */
 struct group_axis {
 	uint32_t axis, n;
-	const char *tail;
-	size_t tail_len, bytes;
+	struct moments_bytes times, steps, threads;
 };
 
 /* A column of times: those of an axis, or the ends of an entry's spans. */
@@ -31,13 +30,13 @@ struct group_column {
 	uint32_t axis;
 	struct build_entry *entry; /* NULL: the axis' times */
 	int64_t *time;
-	size_t bytes; /* that it takes alone */
+	struct moments_bytes alone; /* what it is without a group */
 };
 
 struct group {
 	struct build *b;
 	const uint32_t *spans; /* by axis: an entry of spans that has all rows, or GROUP_NONE */
-	struct axis rows;      /* an axis, decoded: the steps and threads of all */
+	struct axis rows;      /* the last axis that was decoded */
 	struct points points;
 	struct group_column columns[MOMENTS_MAX];
 	size_t n;
@@ -126,8 +125,7 @@ static void group_grow(const struct group *g, size_t root, struct group_tree *t)
 		t->bits += (double)cost[best];
 		depth[best] = from[best] < MOMENTS_MAX ? depth[from[best]] + 1 : 1;
 		for (i = 0; i < g->n; i++)
-			if (!depth[i] && depth[best] < GROUP_DEPTH &&
-			    g->cost[i][best] < cost[i] &&
+			if (!depth[i] && depth[best] < GROUP_DEPTH && g->cost[i][best] < cost[i] &&
 			    g->cost[i][best] < g->own[i] - (float)GROUP_GAIN) {
 				cost[i] = g->cost[i][best];
 				from[i] = best;
@@ -169,13 +167,14 @@ static bool group_ends(const int64_t *start, const double *v, size_t n, int64_t 
 	return true;
 }
 
-static int group_add(struct group *g, uint32_t axis, struct build_entry *entry, size_t bytes)
+static int group_add(struct group *g, uint32_t axis, struct build_entry *entry,
+		     const struct moments_bytes *alone)
 {
 	int64_t *time = malloc(g->rows.n * sizeof(*time));
 
 	if (!time)
 		return -ENOMEM;
-	g->columns[g->n++] = (struct group_column){axis, entry, time, bytes};
+	g->columns[g->n++] = (struct group_column){axis, entry, time, *alone};
 	return 0;
 }
 
@@ -187,16 +186,17 @@ static int group_take(struct group *g, const struct group_axis *from)
 	uint32_t span = g->spans[from->axis];
 	struct build_entry *x = span == GROUP_NONE ? NULL : &b->entries[span];
 	const char *why = axis_decode(b->columns, body.p, body.len, body.n, &g->rows);
+	struct moments_bytes values;
 
-	if (why || group_add(g, from->axis, NULL, from->bytes) < 0)
+	if (why || group_add(g, from->axis, NULL, &from->times) < 0)
 		return -ENOMEM;
 	memcpy(g->columns[g->n - 1].time, g->rows.time, g->rows.n * sizeof(int64_t));
 	if (!x)
 		return 0;
 	g->points.n = 0;
-	why = values_points(b->columns, (const unsigned char *)b->bytes.data + x->at, x->len, x->n,
-			    &g->rows, &g->points);
-	if (why || group_add(g, from->axis, x, x->len) < 0)
+	values = (struct moments_bytes){(const unsigned char *)b->bytes.data + x->at, x->len};
+	why = values_points(b->columns, values.p, values.len, x->n, &g->rows, &g->points);
+	if (why || group_add(g, from->axis, x, &values) < 0)
 		return -ENOMEM;
 	if (!group_ends(g->rows.time, g->points.value, g->rows.n, g->columns[g->n - 1].time))
 		free(g->columns[--g->n].time);
@@ -232,34 +232,45 @@ static void group_keep(struct group *g, const struct group_tree *t, size_t at)
 	}
 }
 
-/* Columns that are there as moments, if that is less. */
-static int group_put(struct group *g)
+/* Is something told by what axes alone do not tell? A span's duration they do. */
+static bool group_tells(const struct group *g, const struct group_tree *t)
 {
-	struct moments_source from[MOMENTS_MAX];
-	const int64_t *times[MOMENTS_MAX];
-	size_t at = g->b->group_bytes.len, place[MOMENTS_MAX], bytes = 0, i, told = 0;
+	size_t i, from;
+
+	for (i = 0; i < g->n; i++) {
+		from = t->from[i];
+		if (from < MOMENTS_MAX &&
+		    (!g->columns[i].entry || g->columns[from].axis != g->columns[i].axis))
+			return true;
+	}
+	return false;
+}
+
+/* Columns that are there as moments, if that is less. */
+static int group_put(struct group *g, const struct group_axis *shared)
+{
+	struct moments_in in = {g->rows.n, g->n, shared->steps, shared->threads, {0}, {{0}}, {{0}}};
+	size_t at = g->b->group_bytes.len, place[MOMENTS_MAX], bytes = 0, i;
 	struct group_tree t;
 	int r;
 
 	group_estimate(g);
 	group_choose(g, &t);
+	if (!group_tells(g, &t))
+		return 0;
 	for (i = 0; i < g->n; i++) {
-		size_t x = t.order[i], of = t.from[x];
+		size_t x = t.order[i], from = t.from[x];
 
 		place[x] = i;
-		times[i] = g->columns[x].time;
-		bytes += g->columns[x].bytes;
-		from[i] = (struct moments_source){0};
-		if (of == MOMENTS_MAX)
-			continue;
-		from[i] = (struct moments_source){(unsigned)place[of] + 1, g->shift[x][of]};
-		/* A span's duration is what is there already. */
-		told += !g->columns[x].entry || g->columns[of].entry ||
-			g->columns[of].axis != g->columns[x].axis || g->shift[x][of];
+		bytes += g->columns[x].alone.len;
+		in.times[i] = g->columns[x].time;
+		if (from < MOMENTS_MAX)
+			in.from[i] = (struct moments_source){(unsigned)place[from] + 1,
+							     g->shift[x][from]};
+		else if (!g->columns[x].entry)
+			in.own[i] = g->columns[x].alone;
 	}
-	if (!told)
-		return 0;
-	r = moments_encode(g->b->columns, &g->b->group_bytes, &g->rows, times, from, g->n);
+	r = moments_encode(g->b->columns, &g->b->group_bytes, &in);
 	if (r == 0 && g->b->group_bytes.len - at < bytes - bytes / GROUP_SAVES)
 		group_keep(g, &t, at);
 	else
@@ -276,7 +287,7 @@ static int group_run(struct group *g, const struct group_axis *x, size_t n)
 	for (i = 0; r == 0 && i < n; i++) {
 		r = group_take(g, &x[i]);
 		if (r == 0 && g->n > 1 && (i + 1 == n || g->n > MOMENTS_MAX - 2))
-			r = group_put(g);
+			r = group_put(g, &x[i]);
 		if (r < 0 || i + 1 == n || g->n > MOMENTS_MAX - 2)
 			group_drop(g);
 	}
@@ -285,21 +296,42 @@ static int group_run(struct group *g, const struct group_axis *x, size_t n)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-static int group_tails(const struct group_axis *a, const struct group_axis *b)
+static int group_bytes(const struct moments_bytes *a, const struct moments_bytes *b)
 {
-	if (a->n != b->n)
-		return (a->n > b->n) - (a->n < b->n);
-	if (a->tail_len != b->tail_len)
-		return (a->tail_len > b->tail_len) - (a->tail_len < b->tail_len);
-	return memcmp(a->tail, b->tail, a->tail_len);
+	if (a->len != b->len)
+		return (a->len > b->len) - (a->len < b->len);
+	return memcmp(a->p, b->p, a->len);
+}
+
+static int group_kinds(const struct group_axis *a, const struct group_axis *b)
+{
+	int r = (a->n > b->n) - (a->n < b->n);
+
+	if (r == 0)
+		r = group_bytes(&a->steps, &b->steps);
+	return r ? r : group_bytes(&a->threads, &b->threads);
 }
 
 static int group_order(const void *a, const void *b)
 {
 	const struct group_axis *x = a, *y = b;
-	int r = group_tails(x, y);
+	int r = group_kinds(x, y);
 
 	return r ? r : (x->axis > y->axis) - (x->axis < y->axis);
+}
+
+static void group_split(const struct build *b, size_t i, struct group_axis *ret)
+{
+	struct merged_axis body = build_axis_at(b, i);
+	struct cur c = {.p = body.p, .end = body.p + body.len};
+	size_t times = (size_t)cur_uvarint(&c), steps = (size_t)cur_uvarint(&c);
+
+	ret->axis = (uint32_t)i;
+	ret->n = body.n;
+	ret->times = (struct moments_bytes){c.p, times};
+	ret->steps = (struct moments_bytes){c.p + times, steps};
+	ret->threads =
+		(struct moments_bytes){c.p + times + steps, (size_t)(c.end - c.p) - times - steps};
 }
 
 /* Axes that entries to seal have, and spans that have all rows of one. */
@@ -307,6 +339,7 @@ static size_t group_list(const struct catalog *d, const struct build *b, struct 
 			 uint32_t *spans, bool *used)
 {
 	size_t i, n = 0;
+	int64_t step;
 
 	for (i = 0; i < b->n_axes; i++)
 		spans[i] = GROUP_NONE;
@@ -320,18 +353,12 @@ static size_t group_list(const struct catalog *d, const struct build *b, struct 
 			spans[x->axis] = (uint32_t)i;
 	}
 	for (i = 0; i < b->n_axes; i++) {
-		struct merged_axis body = build_axis_at(b, i);
-		struct cur c = {.p = body.p, .end = body.p + body.len};
-		uint64_t times = cur_uvarint(&c);
-
 		if (!used[i])
 			continue;
-		cur_uvarint(&c);
-		list[n++] = (struct group_axis){.axis = (uint32_t)i,
-						.n = body.n,
-						.tail = (const char *)c.p + times,
-						.tail_len = (size_t)(c.end - c.p) - (size_t)times,
-						.bytes = body.len};
+		group_split(b, i, &list[n]);
+		/* Without steps nothing says which rows belong together: equal numbers of them
+		 * may be from different hours. */
+		n += !column_constant_int(list[n].steps.p, list[n].steps.len, &step);
 	}
 	return n;
 }
@@ -349,7 +376,7 @@ int group_axes(const struct catalog *d, struct build *b)
 		n = group_list(d, b, list, spans, used);
 		qsort(list, n, sizeof(*list), group_order);
 		for (i = 0; r == 0 && i < n; i = k) {
-			for (k = i + 1; k < n && group_tails(&list[i], &list[k]) == 0; k++)
+			for (k = i + 1; k < n && group_kinds(&list[i], &list[k]) == 0; k++)
 				;
 			if (k - i > 1 || spans[list[i].axis] != GROUP_NONE)
 				r = group_run(&g, &list[i], k - i);

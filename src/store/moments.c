@@ -60,61 +60,56 @@ static void moments_add(const int64_t *v, const int64_t *from, int shift, size_t
 
 /* ---- bytes ------------------------------------------------------------------------ */
 
-static int moments_put_column(struct column_codec *c, struct buf *to, const int64_t *v, size_t n,
-			      struct buf *head)
+static void moments_put_shared(struct buf *b, const struct moments_bytes *x)
 {
-	size_t at = to->len;
-	int r = column_put_ints(c, to, v, n);
-
-	if (r == 0)
-		buf_uvarint(head, to->len - at);
-	return r;
+	buf_uvarint(b, x->len);
+	buf_append(b, x->p, x->len);
 }
 
-/* Steps or threads. */
-static int moments_put_shared(struct column_codec *c, struct buf *b, const int64_t *v, size_t n)
+/* Column i behind the others in `to`; scratch has room for all rows. */
+static int moments_put_column(struct column_codec *c, struct buf *to, const struct moments_in *in,
+			      size_t i, int64_t *scratch)
 {
-	struct buf one;
-	int r;
+	const struct moments_source *from = &in->from[i];
 
-	buf_init(&one, COLUMN_BYTES_MAX);
-	r = moments_put_column(c, &one, v, n, b);
-	if (r == 0)
-		buf_append(b, one.data, one.len);
-	buf_done(&one);
-	return r;
+	if (from->from) {
+		moments_add(in->times[i], in->times[from->from - 1], from->shift, in->rows, true,
+			    scratch);
+		return column_put_ints(c, to, scratch, in->rows);
+	}
+	if (!in->own[i].p)
+		return column_put_ints(c, to, in->times[i], in->rows);
+	buf_append(to, in->own[i].p, in->own[i].len);
+	return to->error;
 }
 
-int moments_encode(struct column_codec *c, struct buf *b, const struct axis *rows,
-		   const int64_t *const *times, const struct moments_source *from, size_t n)
+int moments_encode(struct column_codec *c, struct buf *b, const struct moments_in *in)
 {
-	int64_t *v = malloc(rows->n * sizeof(*v));
+	int64_t *scratch = malloc(in->rows * sizeof(*scratch));
+	size_t i, at = 0;
 	struct buf all;
-	size_t i;
-	int r;
+	int r = 0;
 
-	if (!v)
+	if (!scratch)
 		return -ENOMEM;
-	buf_init(&all, MOMENTS_MAX * (size_t)COLUMN_BYTES_MAX);
-	r = moments_put_shared(c, b, rows->step, rows->n);
-	if (r == 0)
-		r = moments_put_shared(c, b, rows->thread, rows->n);
-	buf_putc(b, (char)n);
-	for (i = 0; r == 0 && i < n; i++) {
-		const int64_t *t = times[i];
+	/* A column takes twice its bytes until it is made. */
+	buf_init(&all, (MOMENTS_MAX + 2) * (size_t)COLUMN_BYTES_MAX);
+	moments_put_shared(b, &in->steps);
+	moments_put_shared(b, &in->threads);
+	buf_putc(b, (char)in->n);
+	for (i = 0; r == 0 && i < in->n; i++) {
+		const struct moments_source *from = &in->from[i];
 
-		buf_putc(b, (char)from[i].from);
-		buf_putc(b, from[i].shift == 0 ? 0 : from[i].shift < 0 ? 1 : 2);
-		if (from[i].from) {
-			moments_add(t, times[from[i].from - 1], from[i].shift, rows->n, true, v);
-			t = v;
-		}
-		r = moments_put_column(c, &all, t, rows->n, b);
+		r = moments_put_column(c, &all, in, i, scratch);
+		buf_putc(b, (char)from->from);
+		buf_putc(b, from->shift == 0 ? 0 : from->shift < 0 ? 1 : 2);
+		buf_uvarint(b, all.len - at);
+		at = all.len;
 	}
 	if (r == 0)
 		buf_append(b, all.data, all.len);
 	buf_done(&all);
-	free(v);
+	free(scratch);
 	return r < 0 ? r : b->error;
 }
 
