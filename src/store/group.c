@@ -211,8 +211,8 @@ static void group_drop(struct group *g)
 
 /* ---- a group ------------------------------------------------------------------------------ */
 
-/* It is worth it: note who is in it. */
-static void group_keep(struct group *g, const struct group_tree *t, size_t at)
+/* It is worth it: note which columns are in it, in this order. */
+static void group_keep(struct group *g, const size_t *which, size_t n, size_t at)
 {
 	struct build *b = g->b;
 	size_t i;
@@ -220,8 +220,8 @@ static void group_keep(struct group *g, const struct group_tree *t, size_t at)
 	b->groups = xgrow(b->groups, b->n_groups, &b->cap_groups, sizeof(*b->groups));
 	b->groups[b->n_groups++] = (struct build_group){
 		.n = (uint32_t)g->rows.n, .at = at, .len = b->group_bytes.len - at};
-	for (i = 0; i < g->n; i++) {
-		const struct group_column *x = &g->columns[t->order[i]];
+	for (i = 0; i < n; i++) {
+		const struct group_column *x = &g->columns[which[i]];
 
 		if (x->entry) {
 			x->entry->end = (uint32_t)i + 1;
@@ -232,49 +232,91 @@ static void group_keep(struct group *g, const struct group_tree *t, size_t at)
 	}
 }
 
-/* Is something told by what axes alone do not tell? A span's duration they do. */
-static bool group_tells(const struct group *g, const struct group_tree *t)
+/* Write what in->n columns say, if that is less than they are alone. */
+static int group_try(struct group *g, const struct moments_in *in, const size_t *which)
 {
-	size_t i, from;
+	size_t at = g->b->group_bytes.len, bytes = 0, i;
+	int r = moments_encode(g->b->columns, &g->b->group_bytes, in);
 
-	for (i = 0; i < g->n; i++) {
-		from = t->from[i];
-		if (from < MOMENTS_MAX &&
-		    (!g->columns[i].entry || g->columns[from].axis != g->columns[i].axis))
-			return true;
-	}
-	return false;
+	for (i = 0; i < in->n; i++)
+		bytes += g->columns[which[i]].alone.len;
+	if (r == 0 && g->b->group_bytes.len - at < bytes - bytes / GROUP_SAVES)
+		group_keep(g, which, in->n, at);
+	else
+		g->b->group_bytes.len = at;
+	return r;
 }
 
-/* Columns that are there as moments, if that is less. */
-static int group_put(struct group *g, const struct group_axis *shared)
+/* Is x told by what its axis alone does not tell? A span's duration it does. */
+static bool group_tells(const struct group *g, size_t x, size_t from)
 {
-	struct moments_in in = {g->rows.n, g->n, shared->steps, shared->threads, {0}, {{0}}, {{0}}};
-	size_t at = g->b->group_bytes.len, place[MOMENTS_MAX], bytes = 0, i;
+	return !g->columns[x].entry || g->columns[from].axis != g->columns[x].axis;
+}
+
+static void group_unite(const struct group *g, size_t *set, size_t a, size_t b)
+{
+	size_t old = set[a], now = set[b], i;
+
+	for (i = 0; i < g->n; i++)
+		if (set[i] == old)
+			set[i] = now;
+}
+
+/* Columns that one row must have: those that tell each other, and starts and ends of
+ * spans. By column, a number for its row. */
+static void group_join(const struct group *g, const struct group_tree *t, size_t *ret)
+{
+	size_t i;
+
+	for (i = 0; i < g->n; i++)
+		ret[i] = i;
+	for (i = 0; i < g->n; i++) {
+		if (t->from[i] < MOMENTS_MAX)
+			group_unite(g, ret, i, t->from[i]);
+		if (g->columns[i].entry)
+			group_unite(g, ret, i, i - 1); /* its starts */
+	}
+}
+
+/* The columns of row `to`. */
+static int group_put(struct group *g, const struct group_axis *shared, const struct group_tree *t,
+		     const size_t *joined, size_t to)
+{
+	struct moments_in in = {
+		.rows = g->rows.n, .steps = shared->steps, .threads = shared->threads};
+	size_t place[MOMENTS_MAX] = {0}, which[MOMENTS_MAX], i; /* place: 1 + where it is */
+	bool tells = false;
+
+	for (i = 0; i < g->n; i++) {
+		size_t x = t->order[i], from = t->from[x];
+
+		if (joined[x] != to)
+			continue;
+		in.times[in.n] = g->columns[x].time;
+		if (from < MOMENTS_MAX) {
+			in.from[in.n] =
+				(struct moments_source){(unsigned)place[from], g->shift[x][from]};
+			tells = tells || group_tells(g, x, from);
+		} else if (!g->columns[x].entry) {
+			in.own[in.n] = g->columns[x].alone;
+		}
+		which[in.n++] = x;
+		place[x] = in.n;
+	}
+	return tells ? group_try(g, &in, which) : 0;
+}
+
+static int group_put_all(struct group *g, const struct group_axis *shared)
+{
+	size_t joined[MOMENTS_MAX], i;
 	struct group_tree t;
-	int r;
+	int r = 0;
 
 	group_estimate(g);
 	group_choose(g, &t);
-	if (!group_tells(g, &t))
-		return 0;
-	for (i = 0; i < g->n; i++) {
-		size_t x = t.order[i], from = t.from[x];
-
-		place[x] = i;
-		bytes += g->columns[x].alone.len;
-		in.times[i] = g->columns[x].time;
-		if (from < MOMENTS_MAX)
-			in.from[i] = (struct moments_source){(unsigned)place[from] + 1,
-							     g->shift[x][from]};
-		else if (!g->columns[x].entry)
-			in.own[i] = g->columns[x].alone;
-	}
-	r = moments_encode(g->b->columns, &g->b->group_bytes, &in);
-	if (r == 0 && g->b->group_bytes.len - at < bytes - bytes / GROUP_SAVES)
-		group_keep(g, &t, at);
-	else
-		g->b->group_bytes.len = at;
+	group_join(g, &t, joined);
+	for (i = 0; r == 0 && i < g->n; i++)
+		r = group_put(g, shared, &t, joined, i);
 	return r;
 }
 
@@ -287,7 +329,7 @@ static int group_run(struct group *g, const struct group_axis *x, size_t n)
 	for (i = 0; r == 0 && i < n; i++) {
 		r = group_take(g, &x[i]);
 		if (r == 0 && g->n > 1 && (i + 1 == n || g->n > MOMENTS_MAX - 2))
-			r = group_put(g, &x[i]);
+			r = group_put_all(g, &x[i]);
 		if (r < 0 || i + 1 == n || g->n > MOMENTS_MAX - 2)
 			group_drop(g);
 	}
