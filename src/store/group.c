@@ -14,6 +14,7 @@
 #define GROUP_ROWS 64u   /* of fewer it does not pay */
 #define GROUP_SAMPLE 64u /* pairs of rows that an estimate looks at */
 #define GROUP_DEPTH 8u   /* columns that one column needs, itself too */
+#define GROUP_DEEP 0.1   /* bits a time that one less of them may cost */
 #define GROUP_GAIN 1.0   /* bits a time that another column must save */
 #define GROUP_SAVES 32u  /* 1 of so many bytes must be saved */
 #define GROUP_EXACT (1ll << 53)
@@ -122,8 +123,8 @@ static void group_grow(const struct group *g, size_t root, struct group_tree *t)
 	for (k = 0; k < g->n; k++) {
 		t->order[k] = best;
 		t->from[best] = from[best];
-		t->bits += (double)cost[best];
 		depth[best] = from[best] < MOMENTS_MAX ? depth[from[best]] + 1 : 1;
+		t->bits += (double)cost[best] + GROUP_DEEP * (double)depth[best];
 		for (i = 0; i < g->n; i++)
 			if (!depth[i] && depth[best] < GROUP_DEPTH && g->cost[i][best] < cost[i] &&
 			    g->cost[i][best] < g->own[i] - (float)GROUP_GAIN) {
