@@ -16,7 +16,7 @@
 #define GROUP_DEPTH 8u   /* columns that one column needs, itself too */
 #define GROUP_DEEP 0.1   /* bits a time that one less of them may cost */
 #define GROUP_GAIN 1.0   /* bits a time that another column must save */
-#define GROUP_SAVES 32u  /* 1 of so many bytes must be saved */
+#define GROUP_SAVES 8u   /* 1 of so many bytes must be saved */
 #define GROUP_EXACT (1ll << 53)
 #define GROUP_NONE UINT32_MAX
 
@@ -233,14 +233,19 @@ static void group_keep(struct group *g, const size_t *which, size_t n, size_t at
 	}
 }
 
-/* Write what in->n columns say, if that is less than they are alone. */
-static int group_try(struct group *g, const struct moments_in *in, const size_t *which)
+/* Write what in->n columns say, if that is less than they are alone; `saved` bits a row
+ * are expected to be. */
+static int group_try(struct group *g, const struct moments_in *in, const size_t *which,
+		     double saved)
 {
 	size_t at = g->b->group_bytes.len, bytes = 0, i;
-	int r = moments_encode(g->b->columns, &g->b->group_bytes, in);
+	int r;
 
 	for (i = 0; i < in->n; i++)
 		bytes += g->columns[which[i]].alone.len;
+	if (saved * (double)in->rows / 8 < (double)bytes / GROUP_SAVES)
+		return 0;
+	r = moments_encode(g->b->columns, &g->b->group_bytes, in);
 	if (r == 0 && g->b->group_bytes.len - at < bytes - bytes / GROUP_SAVES)
 		group_keep(g, which, in->n, at);
 	else
@@ -248,10 +253,14 @@ static int group_try(struct group *g, const struct moments_in *in, const size_t 
 	return r;
 }
 
-/* Is x told by what its axis alone does not tell? A span's duration it does. */
-static bool group_tells(const struct group *g, size_t x, size_t from)
+/* Bits a time that column x saves by being told by `from`. */
+static double group_saves(const struct group *g, size_t x, size_t from)
 {
-	return !g->columns[x].entry || g->columns[from].axis != g->columns[x].axis;
+	float alone = g->own[x];
+
+	if (g->columns[x].entry) /* a span's duration is what it is alone, from its start on */
+		alone = g->cost[x][x - 1];
+	return (double)(alone - g->cost[x][from]);
 }
 
 static void group_unite(const struct group *g, size_t *set, size_t a, size_t b)
@@ -286,7 +295,7 @@ static int group_put(struct group *g, const struct group_axis *shared, const str
 	struct moments_in in = {
 		.rows = g->rows.n, .steps = shared->steps, .threads = shared->threads};
 	size_t place[MOMENTS_MAX] = {0}, which[MOMENTS_MAX], i; /* place: 1 + where it is */
-	bool tells = false;
+	double saved = 0;
 
 	for (i = 0; i < g->n; i++) {
 		size_t x = t->order[i], from = t->from[x];
@@ -297,14 +306,14 @@ static int group_put(struct group *g, const struct group_axis *shared, const str
 		if (from < MOMENTS_MAX) {
 			in.from[in.n] =
 				(struct moments_source){(unsigned)place[from], g->shift[x][from]};
-			tells = tells || group_tells(g, x, from);
+			saved += group_saves(g, x, from);
 		} else if (!g->columns[x].entry) {
 			in.own[in.n] = g->columns[x].alone;
 		}
 		which[in.n++] = x;
 		place[x] = in.n;
 	}
-	return tells ? group_try(g, &in, which) : 0;
+	return saved > 0 ? group_try(g, &in, which, saved) : 0;
 }
 
 static int group_put_all(struct group *g, const struct group_axis *shared)
