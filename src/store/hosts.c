@@ -137,6 +137,7 @@ static void hosts_set(struct hosts_one *h, struct place_view *view, sqlite3 *db)
 	free(h->path);
 	h->path = view->path;
 	h->db = db;
+	h->frozen = view->is_frozen;
 	h->moves = view->is_frozen || strcmp(home, view->path) != 0;
 	h->dev = st.st_dev;
 	h->ino = st.st_ino;

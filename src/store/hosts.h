@@ -31,6 +31,7 @@ struct hosts_one {
 	char *name, *path; /* path: of what is open */
 	char *dir, *file;
 	bool moves;   /* another file may come to be the one to read */
+	bool frozen;  /* opened by db_open_frozen() */
 	bool damaged; /* which has been told */
 	dev_t dev;
 	ino_t ino;

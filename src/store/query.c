@@ -30,11 +30,12 @@ struct query {
 	struct query_host host; /* the one at hand */
 	int64_t folds;          /* state of its tail that is decoded; -1: none */
 	uint64_t last;
+	long blocks; /* crew_blocks() when the question came */
 };
 
 /* ---- a host -------------------------------------------------------------------- */
 
-static void query_close(struct query_host *h)
+void query_close(struct query_host *h)
 {
 	size_t i;
 
@@ -47,26 +48,24 @@ static void query_close(struct query_host *h)
 	hists_done(&h->hists);
 }
 
-static int query_open(struct query *q, struct hosts_one *h)
+int query_open(struct query_host *to, struct store_reader *r, struct hosts_one *h, struct err *e)
 {
-	struct query_host *to = &q->host;
 	size_t i;
-	int r;
+	int code;
 
 	*to = (struct query_host){.h = h};
-	q->folds = -1;
-	r = hosts_begin(h, q->e); /* before statements are made: the file may move */
+	code = hosts_begin(h, e); /* before statements are made: the file may move */
 	hosts_end(h);
-	if (r < 0)
-		return r;
-	chunkdata_init(&to->data, h->db, h->path, &q->r->codec, &q->r->columns, &h->axes);
-	for (i = 0; r == 0 && i < QUERY_N; i++)
-		r = db_prepare(h->db, query_sql[i], q->e, &to->sql[i]);
-	treewalk_init(&to->tree, q->r, h, to->sql[QUERY_TREE], q->e);
-	return r;
+	if (code < 0)
+		return code;
+	chunkdata_init(&to->data, h->db, h->path, &r->codec, &r->columns, &h->axes);
+	for (i = 0; code == 0 && i < QUERY_N; i++)
+		code = db_prepare(h->db, query_sql[i], e, &to->sql[i]);
+	treewalk_init(&to->tree, r, h, to->sql[QUERY_TREE], e);
+	return code;
 }
 
-static int query_begin(struct query_host *h, struct err *e)
+int query_begin(struct query_host *h, struct err *e)
 {
 	chunkdata_end(&h->data);
 	hosts_end(h->h);
@@ -77,6 +76,8 @@ static int query_begin(struct query_host *h, struct err *e)
 
 int query_breathe(struct query_host *h, struct err *e)
 {
+	if (h->stop && atomic_load(h->stop))
+		return -ECANCELED;
 	return store_mono_ns() < h->until ? 0 : query_begin(h, e);
 }
 
@@ -177,41 +178,70 @@ static int query_tail(struct query *q, struct queryone *x, size_t n)
 
 /* ---- all series --------------------------------------------------------------------- */
 
-/* What is asked of each series in turn. */
-typedef int (*query_fn)(struct queryone *x, void *ret);
-
-/* Series of one host. */
-static int query_host(struct query *q, struct queryone *x, size_t n, query_fn fn, void *ret)
+static int query_one(struct query *q, struct queryone *x, size_t n, size_t i, struct crew *crew)
 {
-	size_t i;
-	int r = query_open(q, &q->r->hosts[x->ref.host]);
+	int r = 0;
 
-	for (i = 0; r == 0 && i < n; i++) {
-		if (store_mono_ns() >= q->host.until)
-			r = query_begin(&q->host, q->e);
-		if (r == 0)
-			r = query_tail(q, x, n);
-		x[i].host = &q->host;
-		if (r == 0)
-			r = queryone_begin(&x[i]);
-		if (r == 0)
-			r = fn(&x[i], ret);
-		queryone_reset(&x[i]);
-	}
-	query_close(&q->host);
+	if (store_mono_ns() >= q->host.until)
+		r = query_begin(&q->host, q->e);
+	if (r == 0)
+		r = query_tail(q, x, n);
+	x[i].host = &q->host;
+	if (r == 0)
+		r = queryone_begin(&x[i]);
+	crew_look(crew, (size_t)(&x[i] - q->series));
+	if (r == 0)
+		r = crew->work->fn(&x[i], crew->ret);
+	queryone_reset(&x[i]);
 	return r;
 }
 
-static int query_all(struct query *q, query_fn fn, void *ret)
+/* Series [from, from + n), which are of one host, but for those that others have. */
+static int query_host(struct query *q, size_t from, size_t n, struct crew *crew)
 {
-	size_t i, n;
+	struct queryone *x = &q->series[from];
+	bool is_open = false;
+	size_t i;
 	int r = 0;
 
-	for (i = 0; r == 0 && i < q->n; i += n) {
-		for (n = 1; i + n < q->n && q->series[i + n].ref.host == q->series[i].ref.host; n++)
-			;
-		r = query_host(q, &q->series[i], n, fn, ret);
+	for (i = 0; r == 0 && i < n; i++) {
+		if (!crew_takes(crew, from + i))
+			continue;
+		if (!is_open) {
+			r = query_open(&q->host, q->r, &q->r->hosts[x->ref.host], q->e);
+			q->folds = -1;
+			is_open = true;
+		}
+		if (r == 0)
+			r = query_one(q, x, n, i, crew);
+		if (r == 0)
+			crew_answered(crew, from + i);
 	}
+	if (is_open)
+		query_close(&q->host);
+	return r;
+}
+
+/* Then once more those that others took, but could not answer. */
+static int query_all(struct query *q, const struct query_work *work, void *ret)
+{
+	struct crew crew;
+	size_t i, n;
+	int round, r = 0;
+
+	crew_init(&crew, q->r, q->series, q->n, q->blocks, work, ret);
+	for (round = 0; r == 0 && round < 2; round++) {
+		for (i = 0; r == 0 && i < q->n; i += n) {
+			for (n = 1;
+			     i + n < q->n && q->series[i + n].ref.host == q->series[i].ref.host;
+			     n++)
+				;
+			r = query_host(q, i, n, &crew);
+		}
+		if (r == 0)
+			crew_end(&crew);
+	}
+	crew_done(&crew);
 	return r;
 }
 
@@ -225,6 +255,14 @@ static int query_answer(struct queryone *x, void *ret)
 {
 	return queryone_answer(x, (struct store_result *)ret + x->index);
 }
+
+static void query_forget(struct queryone *x, void *ret)
+{
+	store_results_free((struct store_result *)ret + x->index, 1);
+}
+
+static const struct query_work query_extents = {query_extent, NULL};
+static const struct query_work query_answers = {query_answer, query_forget};
 
 /* A width at which nodes are used that are a little wider than `width`, but fit into
  * twice as much: then their children need not be read. */
@@ -331,7 +369,7 @@ int store_reader_query(struct store_reader *r, const struct store_query *ask,
 		       const struct store_ref *refs, size_t n, struct err *e,
 		       struct store_grid *ret_grid, struct store_result *ret)
 {
-	struct query q = {.r = r, .e = e, .n = n};
+	struct query q = {.r = r, .e = e, .n = n, .blocks = crew_blocks()};
 	struct store_result *results;
 	struct store_grid grid = {.width = 1};
 	size_t i;
@@ -342,13 +380,13 @@ int store_reader_query(struct store_reader *r, const struct store_query *ask,
 	results = xcalloc(n, sizeof(*results));
 	query_series(&q, ask, refs);
 	if (ask->aligned && n) {
-		code = query_all(&q, query_extent, NULL);
+		code = query_all(&q, &query_extents, NULL);
 		query_grid(&q, q.series[0].points, &grid);
 		for (i = 0; i < n; i++)
 			q.series[i].grid = &grid;
 	}
 	if (code == 0)
-		code = query_all(&q, query_answer, results);
+		code = query_all(&q, &query_answers, results);
 	query_series_done(&q);
 	if (code == 0) {
 		memcpy(ret, results, n * sizeof(*ret));
@@ -366,11 +404,13 @@ static int query_point(struct queryone *x, void *ret)
 	return queryat_point(x, (struct store_point *)ret + x->index);
 }
 
+static const struct query_work query_points = {query_point, NULL};
+
 int store_reader_at(struct store_reader *r, const struct store_place *places, size_t n,
 		    struct err *e, struct store_point *ret)
 {
 	const struct store_query ask = {.range = {.all_segments = true}};
-	struct query q = {.r = r, .e = e, .n = n};
+	struct query q = {.r = r, .e = e, .n = n, .blocks = crew_blocks()};
 	struct store_ref *refs = xcalloc(n, sizeof(*refs));
 	size_t i;
 	int code;
@@ -382,7 +422,7 @@ int store_reader_at(struct store_reader *r, const struct store_place *places, si
 		query_series(&q, &ask, refs);
 		for (i = 0; i < n; i++)
 			q.series[i].at = places[q.series[i].index].at;
-		code = query_all(&q, query_point, ret);
+		code = query_all(&q, &query_points, ret);
 		query_series_done(&q);
 	}
 	free(refs);

@@ -8,6 +8,9 @@
 
 #include "store/read_priv.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 /* ---- cover.c: steps that several attempts have ------------------------------------ */
 
 struct cover_span {
@@ -131,8 +134,9 @@ struct query_host {
 	struct points points;    /* of a chunk: what is not in its axis */
 	struct points_view view; /* of the chunk, all of it */
 	struct hists hists;
-	int64_t until; /* end the transaction at this time; 0: none is open */
-	bool synced;   /* the tail is as this transaction shows it */
+	int64_t until;           /* end the transaction at this time; 0: none is open */
+	bool synced;             /* the tail is as this transaction shows it */
+	const atomic_bool *stop; /* true: give up soon; NULL: never */
 };
 
 /* A leaf that has to be looked at point by point. */
@@ -230,7 +234,63 @@ void querypoint_tail(struct queryone *x, bool look);
 /* Point number x->at into *ret; its time is INT64_MIN if it is not stored. */
 int queryat_point(struct queryone *x, struct store_point *ret);
 
-/* query.c: if the transaction has been open for long, begin another one. */
+/* ---- query.c: a host's file ------------------------------------------------------------------ */
+
+/* Ask h's file, decoding with r. On failure too, query_close() ends it. */
+int query_open(struct query_host *to, struct store_reader *r, struct hosts_one *h, struct err *e);
+void query_close(struct query_host *h);
+/* Begin a transaction, instead of the one that may be open. */
+int query_begin(struct query_host *h, struct err *e);
+/* If the transaction has been open for long, begin another one. -ECANCELED: stop. */
 int query_breathe(struct query_host *h, struct err *e);
+
+/* What is asked of each series: ret is the same for all, each writes a place of its own.
+ * forget frees what fn gave; NULL: it gives nothing to free. */
+struct query_work {
+	int (*fn)(struct queryone *x, void *ret);
+	void (*forget)(struct queryone *x, void *ret);
+};
+
+/* ---- crew.c: several series at once ------------------------------------------------- */
+
+#define CREW_THREADS 8u /* each with a connection: half a MiB, and what it decodes */
+
+struct crew_file {
+	char *path; /* NULL: not on a disk */
+	bool frozen;
+};
+struct crew {
+	struct store_reader *r;
+	struct queryone *series; /* sorted by host */
+	size_t n;
+	long blocks;
+	const struct query_work *work;
+	void *ret;
+	struct crew_file *files; /* by host; constant while there are threads */
+	pthread_t threads[CREW_THREADS];
+	size_t n_threads;
+	bool started;
+	/* what threads share */
+	atomic_int *states; /* of each series */
+	atomic_bool stop;
+};
+
+/* 512-byte blocks that this thread has waited for from a disk; 0 if the system does not
+ * count them: then nobody helps. */
+long crew_blocks(void);
+/* A round of questions to n series, which the caller answers too; all calls are his.
+ * blocks: crew_blocks() before the first. */
+void crew_init(struct crew *c, struct store_reader *r, struct queryone *series, size_t n,
+	       long blocks, const struct query_work *work, void *ret);
+/* Series i is the caller's now? false: another has it. Then answer it, and say so. */
+bool crew_takes(struct crew *c, size_t i);
+void crew_answered(struct crew *c, size_t i);
+/* Series i is being read. If the disk had to be waited for, threads begin to answer those
+ * behind it; those of files with a tail they only read, which brings the pages into memory. */
+void crew_look(struct crew *c, size_t i);
+/* Wait for the threads: what they took and did not answer can be taken again. */
+void crew_end(struct crew *c);
+/* The same, but they give up what they are at; free all but the answers. */
+void crew_done(struct crew *c);
 
 #endif

@@ -330,8 +330,9 @@ struct store_grid {
  * only on success (then store_results_free()); grid may be NULL. Reads at most about
  * 8 nodes of the summary tree a bucket, or 512 points a bucket, whatever the length
  * of the series, and the tail; holds a transaction at most about 200 ms, so several
- * series may be answered as of slightly different commits. -ENOENT: no such series,
- * -EINVAL: impossible question. */
+ * series may be answered as of slightly different commits. If a file is not in the page
+ * cache, up to 8 threads with connections of their own help until the call returns.
+ * -ENOENT: no such series, -EINVAL: impossible question. */
 int store_reader_query(struct store_reader *r, const struct store_query *q,
 		       const struct store_ref *refs, size_t n, struct err *e,
 		       struct store_grid *grid, struct store_result *ret);
@@ -343,7 +344,7 @@ int store_reader_total(struct store_reader *r, const struct store_ref *ref, bool
 
 /* The points with these indices (min_at of a bucket and so on), at most STORE_REFS_MAX;
  * hist is NULL, a histogram point's value its mean. Time INT64_MIN: not stored (any
- * more). 0, -ENOENT: no such series. */
+ * more). Threads as above. 0, -ENOENT: no such series. */
 struct store_place {
 	struct store_ref ref;
 	uint64_t at;
