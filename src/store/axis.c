@@ -24,13 +24,17 @@ void axis_init(struct axis *a)
 void axis_done(struct axis *a)
 {
 	free(a->time);
+	moments_free(a->moments);
 	axis_init(a);
 }
 
-static int axis_reserve(struct axis *a, size_t n)
+int axis_reserve(struct axis *a, size_t n)
 {
 	int64_t *m;
 
+	moments_free(a->moments);
+	a->moments = NULL;
+	a->n = 0;
 	if (n <= a->cap)
 		return 0;
 	m = malloc(4 * n * AXIS_COLUMN);
@@ -73,7 +77,8 @@ int axis_encode(struct column_codec *c, struct buf *b, const struct axis *a)
 	size_t i, at = 0;
 	int r = 0;
 
-	buf_init(&all, 3 * COLUMN_BYTES_MAX);
+	/* A column takes twice its bytes until it is made. */
+	buf_init(&all, 5 * COLUMN_BYTES_MAX);
 	for (i = 0; r == 0 && i < 3; i++) {
 		r = column_put_ints(c, &all, columns[i], a->n);
 		if (i < 2)

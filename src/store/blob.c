@@ -189,7 +189,7 @@ int blob_open(struct blob_codec *c, const struct blob_id *id, const void *data, 
 	len -= BLOB_HEADER;
 	if (le32toh(h.crc) != blob_crc(id, &h, payload, len))
 		return blob_bad(id, e, 4, "wrong checksum");
-	if (h.format < BLOB_TAIL || h.format > BLOB_SUMMARY || (h.flags & ~BLOB_F_ZSTD))
+	if (h.format < BLOB_TAIL || h.format > BLOB_AT_MOMENTS || (h.flags & ~BLOB_F_ZSTD))
 		return err_set(e, -EPROTO,
 			       "%s: a blob of table %s has format %u: use a newer lapse", id->path,
 			       id->table, h.format);

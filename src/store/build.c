@@ -18,6 +18,7 @@ void build_init(struct build *b, const char *path, struct column_codec *columns,
 	*b = (struct build){.path = path, .columns = columns, .e = e};
 	buf_init(&b->bytes, BUILD_BYTES_MAX);
 	buf_init(&b->axis_bytes, BUILD_BYTES_MAX);
+	buf_init(&b->group_bytes, BUILD_BYTES_MAX);
 }
 
 /* What is only needed while points come. */
@@ -37,8 +38,10 @@ void build_done(struct build *b)
 	build_drop(b);
 	free(b->axes);
 	free(b->entries);
+	free(b->groups);
 	buf_done(&b->bytes);
 	buf_done(&b->axis_bytes);
+	buf_done(&b->group_bytes);
 }
 
 static int build_fail(const struct build *b, int r, uint32_t series)

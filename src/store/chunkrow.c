@@ -139,10 +139,11 @@ static int chunkdata_get_axis(struct chunkdata *d, const struct blob_id *id, str
 		r = blob_bad(id, e, 0, "the row is missing");
 	else
 		r = db_fail(d->db, rc, "reading table axis", e);
-	if (r == 0 && blob.format != BLOB_AXIS)
+	if (r == 0 && blob.format != BLOB_AXIS && blob.format != BLOB_MOMENTS)
 		r = blob_bad(id, e, 0, "not an axis");
 	if (r == 0) {
-		why = axis_decode(d->columns, blob.body, blob.len, blob.count, ret);
+		why = (blob.format == BLOB_AXIS ? axis_decode : moments_decode)(
+			d->columns, blob.body, blob.len, blob.count, ret);
 		r = why ? blob_bad(id, e, BLOB_HEADER, why) : 0;
 	}
 	sqlite3_reset(d->get_axis);
@@ -201,11 +202,14 @@ static int chunkdata_blob(struct chunkdata *d, const struct chunk *c, const stru
 	*ret = NULL;
 	if (r == 0)
 		r = blob_open(d->codec, id, d->bytes.data, c->len, e, blob);
-	if (r == 0 && (blob->format != (is_hist ? BLOB_HISTS : BLOB_VALUES) ||
-		       is_hist != !c->axis || blob->count != c->n))
+	if (r == 0 && (is_hist != (blob->format == BLOB_HISTS) || is_hist != !c->axis ||
+		       blob->count != c->n))
 		r = blob_bad(id, e, 0, "its data are not what its row states");
-	if (r == 0 && !is_hist)
-		r = chunkdata_axis(d, c->axis, e, ret);
+	if (r < 0 || is_hist)
+		return r;
+	r = chunkdata_axis(d, c->axis, e, ret);
+	if (r == 0 && blob->format != ((*ret)->moments ? BLOB_AT_MOMENTS : BLOB_VALUES))
+		r = blob_bad(id, e, 0, "its data are not for such an axis");
 	return r;
 }
 
@@ -223,7 +227,8 @@ int chunkdata_read(struct chunkdata *d, const struct chunk *c, bool is_hist, str
 	if (is_hist)
 		why = hists_get_body(blob.body, blob.len, blob.count, hists);
 	else
-		why = values_points(d->columns, blob.body, blob.len, blob.count, axis, points);
+		why = (axis->moments ? moments_points : values_points)(
+			d->columns, blob.body, blob.len, blob.count, axis, points);
 	return why ? blob_bad(&id, e, BLOB_HEADER, why) : 0;
 }
 
@@ -238,7 +243,8 @@ int chunkdata_view(struct chunkdata *d, const struct chunk *c, struct err *e, st
 
 	if (r < 0)
 		return r;
-	why = values_view(d->columns, blob.body, blob.len, blob.count, axis, points, ret);
+	why = (axis->moments ? moments_view : values_view)(d->columns, blob.body, blob.len,
+							   blob.count, axis, points, ret);
 	return why ? blob_bad(&id, e, BLOB_HEADER, why) : 0;
 }
 

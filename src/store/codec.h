@@ -47,6 +47,8 @@ enum blob_format {
 	BLOB_AXIS = 5,
 	BLOB_VALUES = 6,  /* chunk of points on an axis */
 	BLOB_SUMMARY = 7, /* page of a summary tree */
+	BLOB_MOMENTS = 8, /* axes whose times follow from each other */
+	BLOB_AT_MOMENTS = 9, /* chunk of points at some of them */
 };
 
 /* Which blob: for the checksum and for error messages. */
@@ -280,14 +282,18 @@ int tail_hists(const struct tail_walk *w, const struct tail_block *b, struct his
 /* ---- axis.c: points as rows of a shared axis and a column of values --------- */
 
 /* Times, steps and threads of points of one or several series. */
+struct moments;
 struct axis {
 	size_t n, cap;
 	int64_t *time, *step, *thread;
 	int64_t *runs; /* scratch of values_points() */
 	bool sorted;   /* times do not fall */
+	struct moments *moments; /* of a row that has several columns of times; time is none then */
 };
 void axis_init(struct axis *a);
 void axis_done(struct axis *a);
+/* Room for n rows, whose columns are lost. 0 or -ENOMEM. */
+int axis_reserve(struct axis *a, size_t n);
 /* Take over the columns of v, at most CHUNK_POINTS_MAX. 0 or -ENOMEM. */
 int axis_set(struct axis *a, const struct points_view *v);
 
@@ -319,6 +325,46 @@ const char *values_points(struct column_codec *c, const unsigned char *p, size_t
  * emptied and holds the rest. */
 const char *values_view(struct column_codec *c, const unsigned char *p, size_t len, size_t n,
 			struct axis *a, struct points *out, struct points_view *ret);
+
+/* ---- moments.c: several axes as one row, their times told by each other -------- */
+
+#define MOMENTS_MAX 16u /* columns of times */
+
+/* What a column of times is told by. */
+struct moments_source {
+	unsigned from; /* 0: itself; else 1 + an earlier column */
+	int shift;     /* of which it is the same row, the one before (-1) or after (1) */
+};
+
+/* A column that is encoded already; p NULL: it is not. */
+struct moments_bytes {
+	const unsigned char *p;
+	size_t len;
+};
+struct moments_in {
+	size_t rows, n; /* n: columns of times */
+	struct moments_bytes steps, threads;
+	const int64_t *times[MOMENTS_MAX];
+	struct moments_source from[MOMENTS_MAX];
+	struct moments_bytes own[MOMENTS_MAX]; /* of those that are told by themselves */
+};
+/* Append the body of moments (format 8). 0, -ENOMEM, -EFBIG. */
+int moments_encode(struct column_codec *c, struct buf *b, const struct moments_in *in);
+/* The axis of n rows, with ret->moments. Columns of times are decoded when they are
+ * needed first. NULL or what is wrong. */
+const char *moments_decode(struct column_codec *c, const unsigned char *p, size_t len, size_t n,
+			   struct axis *ret);
+void moments_free(struct moments *m);
+
+/* How many columns of times; number i, valid as long as the axis. NULL or what is wrong. */
+size_t moments_count(const struct axis *a);
+const char *moments_time(struct column_codec *c, struct axis *a, uint64_t i, const int64_t **ret);
+
+/* values_points() and values_view() for a body of format 9. */
+const char *moments_points(struct column_codec *c, const unsigned char *p, size_t len, size_t n,
+			   struct axis *a, struct points *out);
+const char *moments_view(struct column_codec *c, const unsigned char *p, size_t len, size_t n,
+			 struct axis *a, struct points *out, struct points_view *ret);
 
 /* ---- merged.c: several commits as one row ------------------------------------- */
 

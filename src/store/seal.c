@@ -79,10 +79,11 @@ static int seal_pack(struct seal *x, enum blob_format format)
 			     : 0;
 }
 
-static int seal_write_axis(struct seal *x, const struct buf *body, size_t n)
+static int seal_write_axis(struct seal *x, enum blob_format format, const struct buf *body,
+			   size_t n)
 {
 	const struct blob_id id = {x->s->path, "axis", (uint64_t)x->meta[META_AXIS] + 1, 0};
-	int r = blob_seal(&x->s->codec, &id, BLOB_AXIS, (uint32_t)n, body);
+	int r = blob_seal(&x->s->codec, &id, format, (uint32_t)n, body);
 
 	if (r < 0)
 		return err_errno(x->e, r, "%s: encoding an axis", x->s->path);
@@ -91,21 +92,38 @@ static int seal_write_axis(struct seal *x, const struct buf *body, size_t n)
 			  x->s->codec.out.len, "writing an axis");
 }
 
-/* The row of an entry's axis, written when first needed. */
+/* The row of an entry's axis, or of the group that this is in, written when first needed. */
 static int seal_shared_axis(struct seal *x, const struct build_entry *entry)
 {
 	struct build_axis *a = &x->b->axes[entry->axis];
-	struct merged_axis body = build_axis_at(x->b, entry->axis);
+	struct build_group *g = a->group ? &x->b->groups[a->group - 1] : NULL;
+	const char *from = g ? x->b->group_bytes.data + g->at : x->b->axis_bytes.data + a->at;
+	int64_t *id = g ? &g->id : &a->id;
 	int r = 0;
 
-	if (!a->id) {
+	if (!*id) {
 		buf_reset(&x->body);
-		buf_append(&x->body, body.p, body.len);
-		r = seal_write_axis(x, &x->body, a->n);
-		a->id = x->meta[META_AXIS];
+		buf_append(&x->body, from, g ? g->len : a->len);
+		r = seal_write_axis(x, g ? BLOB_MOMENTS : BLOB_AXIS, &x->body, a->n);
+		*id = x->meta[META_AXIS];
 	}
-	x->chunk.axis = a->id;
+	x->chunk.axis = *id;
 	return r;
+}
+
+/* The values of all of an entry into x->body. */
+static enum blob_format seal_values(struct seal *x, const struct build_entry *entry)
+{
+	const struct build_axis *a = &x->b->axes[entry->axis];
+
+	buf_reset(&x->body);
+	if (a->group) {
+		buf_uvarint(&x->body, a->column);
+		buf_uvarint(&x->body, entry->end);
+	}
+	if (!entry->end)
+		buf_append(&x->body, x->b->bytes.data + entry->at, entry->len);
+	return a->group ? BLOB_AT_MOMENTS : BLOB_VALUES;
 }
 
 /* ---- chunks --------------------------------------------------------------------------- */
@@ -142,14 +160,14 @@ static int seal_points(struct seal *x, size_t from, size_t n)
 static int seal_piece(struct seal *x, const struct build_entry *entry, size_t from, size_t n)
 {
 	struct points_view v = points_slice(&x->points, from, n);
+	enum blob_format format = BLOB_VALUES;
 	struct axis own;
 	int r;
 
 	x->chunk.n = (uint32_t)n;
 	if (n == entry->n) {
 		r = seal_shared_axis(x, entry);
-		buf_reset(&x->body);
-		buf_append(&x->body, x->b->bytes.data + entry->at, entry->len);
+		format = seal_values(x, entry);
 	} else {
 		axis_init(&own);
 		buf_reset(&x->body);
@@ -157,7 +175,7 @@ static int seal_piece(struct seal *x, const struct build_entry *entry, size_t fr
 		if (r == 0)
 			r = axis_encode(x->b->columns, &x->body, &own);
 		if (r == 0)
-			r = seal_write_axis(x, &x->body, n);
+			r = seal_write_axis(x, BLOB_AXIS, &x->body, n);
 		x->chunk.axis = x->meta[META_AXIS];
 		buf_reset(&x->body);
 		x->b->presence.n = 0;
@@ -168,7 +186,7 @@ static int seal_piece(struct seal *x, const struct build_entry *entry, size_t fr
 	if (r < 0)
 		return err_errno(x->e, r, "%s: encoding a chunk of series %u", x->s->path,
 				 x->chunk.series);
-	r = seal_pack(x, BLOB_VALUES);
+	r = seal_pack(x, format);
 	return r < 0 ? r : seal_points(x, from, n);
 }
 
@@ -312,8 +330,10 @@ int seal_entries(struct store *s, struct build *b, int64_t meta[META_N], struct 
 {
 	struct seal x = {.s = s, .b = b, .e = e, .meta = meta};
 	size_t i, n;
-	int r = 0;
+	int r = group_axes(&s->catalog, b);
 
+	if (r < 0)
+		return err_errno(e, r, "%s: encoding axes", s->path);
 	x.db = (struct sumtree_db){s->path, &s->codec, &s->columns, s->sql[SQL_SUMMARY_GET],
 				   s->sql[SQL_SUMMARY_SET]};
 	sumtree_init(&x.tree, &x.db);

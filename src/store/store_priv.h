@@ -372,6 +372,14 @@ struct build_axis {
 	uint32_t n;
 	size_t at, len; /* its body in build.axis_bytes */
 	int64_t id;     /* row of axis; 0: not written */
+	uint32_t group; /* 1 + the group that it is in; 0: none */
+	uint32_t column;
+};
+/* Axes that are one row of moments. */
+struct build_group {
+	uint32_t n;
+	size_t at, len; /* its body in build.group_bytes */
+	int64_t id;     /* row of axis; 0: not written */
 };
 struct build_slot {
 	struct axis axis;
@@ -382,6 +390,7 @@ struct build_entry {
 	uint32_t series, axis, n;
 	uint32_t order; /* in which it was made */
 	bool is_hist, is_full, sealed;
+	uint32_t end;   /* 1 + the column of its group with the ends of its spans; 0: none */
 	size_t at, len; /* its body in build.bytes */
 };
 struct build_wait {
@@ -403,7 +412,9 @@ struct build {
 	size_t n_entries, cap_entries;
 	struct build_wait waiting[BUILD_WAITING];
 	size_t n_waiting;
-	struct buf bytes, axis_bytes;
+	struct build_group *groups;
+	size_t n_groups, cap_groups;
+	struct buf bytes, axis_bytes, group_bytes;
 	struct presence presence;
 };
 void build_init(struct build *b, const char *path, struct column_codec *columns, struct err *e);
@@ -435,6 +446,12 @@ struct gather_memory {
 int gather_rows(struct store *s, const struct fold_row *rows, size_t n,
 		const struct gather_memory *memory, struct build *b, struct err *e);
 
+/* ---- group.c: axes that follow from each other ---------------------------------------- */
+
+/* Make groups of the axes of entries marked `sealed`. Until this they are alone. 0 or
+ * -ENOMEM. */
+int group_axes(const struct catalog *d, struct build *b);
+
 /* ---- seal.c: entries to chunks ------------------------------------------------------ */
 
 /* Write the entries marked `sealed` as chunks, with axes, packs and summaries. The
@@ -454,7 +471,8 @@ void chunkrow_bind(sqlite3_stmt *st, const struct chunk *c);
 /* 0 or -EUCLEAN: numbers that no lapse writes. */
 int chunkrow_read(sqlite3_stmt *st, const char *path, struct err *e, struct chunk *ret);
 
-/* Axes of one database that were used last, decoded: at most AXES_KEPT of 256 KiB. */
+/* Axes of one database that were used last, decoded: at most AXES_KEPT of 256 KiB, or with
+ * moments of 64 KiB more for each column of times that was needed, and its bytes. */
 #define AXES_KEPT 16
 struct axis_kept {
 	int64_t id; /* 0: none */

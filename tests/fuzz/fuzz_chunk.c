@@ -89,6 +89,81 @@ static void fuzz_axis(const struct blob *b)
 	axis_done(&again);
 }
 
+/* Moments: what comes out, told by itself, comes out again. */
+static void fuzz_moments(const struct blob *b)
+{
+	struct moments_in in = {.rows = b->count};
+	struct buf body, shared;
+	struct axis a, again;
+	const int64_t *t;
+	size_t i, steps;
+
+	axis_init(&a);
+	axis_init(&again);
+	buf_init(&body, BLOB_BODY_MAX);
+	buf_init(&shared, BLOB_BODY_MAX);
+	if (!moments_decode(&columns, b->body, b->len, b->count, &a)) {
+		for (i = 0; i < moments_count(&a); i++)
+			if (!moments_time(&columns, &a, moments_count(&a) - 1 - i, &t))
+				in.times[in.n++] = t;
+		column_put_ints(&columns, &shared, a.step, a.n);
+		steps = shared.len;
+		column_put_ints(&columns, &shared, a.thread, a.n);
+		in.steps = (struct moments_bytes){(unsigned char *)shared.data, steps};
+		in.threads = (struct moments_bytes){(unsigned char *)shared.data + steps,
+						    shared.len - steps};
+		for (i = 1; i < in.n; i++)
+			in.from[i] = (struct moments_source){(unsigned)i, (int)(i % 3) - 1};
+		if (in.n &&
+		    (moments_encode(&columns, &body, &in) < 0 ||
+		     moments_decode(&columns, (unsigned char *)body.data, body.len, a.n, &again) ||
+		     memcmp(a.step, again.step, a.n * 8) != 0))
+			abort();
+		for (i = 0; i < in.n; i++)
+			if (moments_time(&columns, &again, i, &t) ||
+			    memcmp(t, in.times[i], a.n * 8) != 0)
+				abort();
+	}
+	buf_done(&body);
+	buf_done(&shared);
+	axis_done(&a);
+	axis_done(&again);
+}
+
+/* Values at moments: two columns of times. */
+static void fuzz_at_moments(const struct blob *b)
+{
+	int64_t *times = calloc(b->count, sizeof(*times));
+	struct moments_in in = {.rows = b->count, .n = 2, .from = {{0}, {1, -1}}};
+	struct points_view v;
+	struct points p, q;
+	struct buf body, one;
+	struct axis a;
+
+	axis_init(&a);
+	points_init(&p);
+	points_init(&q);
+	buf_init(&body, BLOB_BODY_MAX);
+	buf_init(&one, BLOB_BODY_MAX);
+	in.times[0] = in.times[1] = times;
+	column_put_ints(&columns, &one, times, b->count);
+	in.steps = in.threads = (struct moments_bytes){(unsigned char *)one.data, one.len};
+	if (times && moments_encode(&columns, &body, &in) == 0 &&
+	    !moments_decode(&columns, (unsigned char *)body.data, body.len, b->count, &a) &&
+	    !moments_points(&columns, b->body, b->len, b->count, &a, &p)) {
+		if (p.n != b->count ||
+		    moments_view(&columns, b->body, b->len, b->count, &a, &q, &v) || v.n != p.n ||
+		    memcmp(v.value, p.value, p.n * 8) != 0)
+			abort();
+	}
+	free(times);
+	buf_done(&body);
+	buf_done(&one);
+	axis_done(&a);
+	points_done(&p);
+	points_done(&q);
+}
+
 /* Values on an axis of as many rows as the envelope says, and on one with more. */
 static void fuzz_values(const struct blob *b, size_t rows)
 {
@@ -158,6 +233,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_axis(&blob);
 		fuzz_summary(&blob);
 		if (blob.count && blob.count <= CHUNK_POINTS_MAX) {
+			fuzz_moments(&blob);
+			fuzz_at_moments(&blob);
 			fuzz_values(&blob, blob.count);
 			fuzz_values(&blob, blob.count * 3 / 2);
 		}
