@@ -34,6 +34,7 @@
 #define THOUSAND 1000
 #define SETTLE 3 /* seconds */
 #define HOUR_SPEED 200
+#define HOUR_EXTRA 24
 #define LOOK_MS 5 /* between two looks at an agent's memory */
 
 static char shm[] = "/dev/shm/bench-agent-XXXXXX";
@@ -241,11 +242,12 @@ static uint64_t train_flat_out(double seconds)
 	return n;
 }
 
-/* A thousand series with values of the mixed set, all in one frame, `hz` times a second,
- * and `extra` samples more of the first, one of them behind the frame. */
+/* A thousand series with values of the mixed set, all in one frame, `hz` times a second;
+ * in front of it a frame of `extra` more, and a sample behind it, if there are some. */
 static uint64_t train_thousand(double seconds, double hz, unsigned extra)
 {
-	static struct lapse_value v[THOUSAND];
+	static struct lapse_value v[THOUSAND + HOUR_EXTRA];
+	struct lapse_metric end = {0};
 	double t0, wait, *values = malloc(sizeof(double) * MIXED_SERIES * MIXED_POINTS);
 	char name[32];
 	uint64_t step, i;
@@ -254,26 +256,28 @@ static uint64_t train_thousand(double seconds, double hz, unsigned extra)
 		die("memory", "none");
 	for (i = 0; i < MIXED_SERIES; i++)
 		mixed_values(1, (unsigned)i, values + i * MIXED_POINTS, MIXED_POINTS);
-	for (i = 0; i < THOUSAND; i++) {
+	for (i = 0; i < THOUSAND + extra; i++) {
 		snprintf(name, sizeof(name), "metric/%d", (int)i);
 		v[i].metric = lapse_gauge(name, "1", "", NULL);
 	}
+	if (extra)
+		end = lapse_counter("end", "1", "", NULL);
 	t0 = bench_now();
 	for (step = 0; (double)step < seconds * hz; step++) {
-		for (i = 0; i < THOUSAND; i++)
+		for (i = 0; i < THOUSAND + extra; i++)
 			v[i].value = values[i % MIXED_SERIES * MIXED_POINTS +
 					    (step + 1009 * (i / MIXED_SERIES)) % MIXED_POINTS];
-		for (i = 1; i < extra; i++)
-			lapse_set(v[0].metric, v[0].value);
+		if (extra)
+			lapse_log(v + THOUSAND, extra);
 		lapse_log(v, THOUSAND);
 		if (extra)
-			lapse_set(v[0].metric, v[0].value);
+			lapse_set(end, (double)step);
 		wait = t0 + (double)(step + 1) / hz - bench_now();
 		if (wait > 0)
 			usleep((useconds_t)(wait * 1e6));
 	}
 	free(values);
-	return step * (THOUSAND + extra);
+	return step * (THOUSAND + (extra ? extra + 1 : 0));
 }
 
 static uint64_t train_1hz(double seconds)
@@ -295,13 +299,13 @@ static void *hour_main(void *arg)
 {
 	struct hour *h = arg;
 
-	h->samples = train_thousand(h->seconds, HOUR_SPEED, 16);
+	h->samples = train_thousand(h->seconds, HOUR_SPEED, HOUR_EXTRA);
 	return NULL;
 }
 
-/* What 1 Hz does in 200 times as long: each frame is a commit, since with the samples
- * beside it, it fills more than a quarter of its lane, the smallest there is: that of a
- * second thread in a small ring of six lanes. The last sample finds that, and rings. */
+/* What 1 Hz does in 200 times as long: each round is a commit, since with a few series
+ * more it fills more than a quarter of its lane, which is small: that of a second thread
+ * in a small ring of six lanes. The sample behind finds that, and rings. */
 static uint64_t train_hour(double seconds)
 {
 	struct hour h = {.seconds = seconds};

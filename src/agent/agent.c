@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@
 #define AGENT_SWEEP (600ll * AGENT_SECOND)
 #define AGENT_KEEP_S 10        /* a heartbeat holds so long */
 #define AGENT_REFUSED_MAX 1024 /* files in rings/ remembered as no rings */
+#define AGENT_LARGE (128 << 10) /* bytes of memory that are not of the heap */
 
 struct agent {
 	const struct agent_options *o;
@@ -505,11 +507,22 @@ static void agent_signals(void)
 	signal(SIGHUP, SIG_IGN);
 }
 
+/* All threads share one heap, and large buffers are returned when they are freed. */
+static void agent_bound_memory(void)
+{
+#ifdef __GLIBC__
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_MMAP_THRESHOLD, getenv("AL") ? atoi(getenv("AL")) : AGENT_LARGE);
+	mallopt(M_TRIM_THRESHOLD, getenv("AT") ? atoi(getenv("AT")) : 2*AGENT_LARGE);
+#endif
+}
+
 int agent_run(const struct agent_options *o, struct err *e)
 {
 	struct agent *a = xcalloc(1, sizeof(*a));
 	int err;
 
+	agent_bound_memory();
 	a->o = o;
 	a->dir = a->rings = a->runs = a->lock = -1;
 	a->exports = exports_new(o->once ? NULL : o->exporter);
