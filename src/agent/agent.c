@@ -35,7 +35,8 @@
 #define AGENT_SWEEP (600ll * AGENT_SECOND)
 #define AGENT_KEEP_S 10        /* a heartbeat holds so long */
 #define AGENT_REFUSED_MAX 1024 /* files in rings/ remembered as no rings */
-#define AGENT_LARGE (128 << 10) /* bytes of memory that are not of the heap */
+#define AGENT_LARGE (512 << 10) /* bytes of memory that are not of the heap */
+#define AGENT_SPARE (8 << 20)   /* of a heap that nobody trims */
 
 struct agent {
 	const struct agent_options *o;
@@ -507,13 +508,15 @@ static void agent_signals(void)
 	signal(SIGHUP, SIG_IGN);
 }
 
-/* All threads share one heap, and large buffers are returned when they are freed. */
+/* All threads share one heap, and large buffers are returned when they are freed. The
+ * others stay for the next commit: to get pages anew costs as much as to fill them. The
+ * store trims the heap when it has folded. */
 static void agent_bound_memory(void)
 {
 #ifdef __GLIBC__
 	mallopt(M_ARENA_MAX, 1);
-	mallopt(M_MMAP_THRESHOLD, getenv("AL") ? atoi(getenv("AL")) : AGENT_LARGE);
-	mallopt(M_TRIM_THRESHOLD, getenv("AT") ? atoi(getenv("AT")) : 2*AGENT_LARGE);
+	mallopt(M_MMAP_THRESHOLD, AGENT_LARGE);
+	mallopt(M_TRIM_THRESHOLD, AGENT_SPARE);
 #endif
 }
 

@@ -375,7 +375,7 @@ int fold_note_merged(struct store *s, const struct blob_id *id, const struct blo
  * merged with them. seal: all becomes chunks if these are the last rows. */
 int fold_batch(struct store *s, uint64_t bytes_max, bool seal, struct err *e);
 
-#define FOLD_DIRECT (16u << 10) /* samples of a commit that is folded at once, without a row, */
+#define FOLD_DIRECT (32u << 10) /* samples of a commit that is folded at once, without a row, */
 #define FOLD_DIRECT_SERIES 256u /* if it has so many a series */
 /* Is that so now? */
 bool fold_takes_commit(const struct store *s, size_t samples, size_t series);
