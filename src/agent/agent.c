@@ -33,8 +33,8 @@
 
 #define AGENT_SECOND 1000000000
 #define AGENT_SWEEP (600ll * AGENT_SECOND)
-#define AGENT_KEEP_S 10        /* a heartbeat holds so long */
-#define AGENT_REFUSED_MAX 1024 /* files in rings/ remembered as no rings */
+#define AGENT_KEEP_S 10         /* a heartbeat holds so long */
+#define AGENT_REFUSED_MAX 1024  /* files in rings/ remembered as no rings */
 #define AGENT_LARGE (512 << 10) /* bytes of memory that are not of the heap */
 #define AGENT_SPARE (8 << 20)   /* of a heap that nobody trims */
 

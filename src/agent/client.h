@@ -81,8 +81,8 @@ int client_reset(struct client *c, struct sink *sink);
  * pushed if these are more (a read takes cap bytes at most, the last one
  * WIRE_REC_SLOTS_MAX slots more than there is room for); they are taken off. 0: there may
  * be more, and the next call begins with the lane behind the one where this ended. buf
- * has cap bytes, room for a record of any size. Returns 0, an error of the sink (the caller rolls back), or
- * -EIO when the file is gone or was truncated: the client is over. */
+ * has cap bytes, room for a record of any size. Returns 0, an error of the sink (the caller rolls
+ * back), or -EIO when the file is gone or was truncated: the client is over. */
 int client_drain(struct client *c, void *buf, size_t cap, uint64_t *room);
 
 /* Push histograms and positions: right before the sink's commit. */

@@ -54,10 +54,8 @@ static struct build_entry *build_entry(struct build *b, uint32_t series, size_t 
 
 	b->entries = xgrow(b->entries, b->n_entries, &b->cap_entries, sizeof(*b->entries));
 	x = &b->entries[b->n_entries];
-	*x = (struct build_entry){.series = series,
-				  .n = (uint32_t)n,
-				  .order = b->made++,
-				  .at = b->bytes.len};
+	*x = (struct build_entry){
+		.series = series, .n = (uint32_t)n, .order = b->made++, .at = b->bytes.len};
 	b->n_entries++;
 	return x;
 }
@@ -372,7 +370,7 @@ static int build_put_hists(struct build *b, uint32_t series, struct hists *h, si
 	return b->bytes.error ? build_fail(b, b->bytes.error, series) : 0;
 }
 
-int build_hists(struct build *b, uint32_t series, struct hists *h, bool more)
+static int build_take_hists(struct build *b, uint32_t series, struct hists *h, bool more)
 {
 	size_t i, from = 0, bins = 0;
 	struct hists rest;
@@ -398,6 +396,13 @@ int build_hists(struct build *b, uint32_t series, struct hists *h, bool more)
 	} else {
 		hists_done(&rest);
 	}
+	return r;
+}
+
+int build_hists(struct build *b, uint32_t series, struct hists *h, bool more)
+{
+	int r = build_take_hists(b, series, h, more);
+
 	return r < 0 || more ? r : build_flush(b);
 }
 

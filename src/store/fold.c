@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FOLD_LAZY_ROWS 15u /* merged rows that large commits leave before they take them, */
-#define FOLD_LAZY_PART 4u  /* unless they have at most this part of a commit's points */
-#define FOLD_ROW_PART 6u   /* of all merged rows' bytes: those of rows that are merged again */
+#define FOLD_LAZY_ROWS 15u  /* merged rows that large commits leave before they take them, */
+#define FOLD_LAZY_PART 4u   /* unless they have at most this part of a commit's points */
+#define FOLD_ROW_PART 6u    /* of all merged rows' bytes: those of rows that are merged again */
 #define FOLD_PLAN_STEPS 13u /* powers of 2 up to CHUNK_POINTS_MAX */
 
 struct fold {

@@ -77,8 +77,8 @@ static int fold_put_merged(struct store *s, const struct blob_id *id, uint32_t c
 	return r < 0 ? r : fold_note_merged(s, id, &blob, e, ret);
 }
 
-int fold_write_merged(struct store *s, struct build *b, uint64_t seq, uint64_t first,
-		      struct err *e, struct store_merged *ret)
+int fold_write_merged(struct store *s, struct build *b, uint64_t seq, uint64_t first, struct err *e,
+		      struct store_merged *ret)
 {
 	const struct blob_id id = {s->path, "tail", seq, 0};
 	struct merged_entry *entries = xcalloc(b->n_entries, sizeof(*entries));

@@ -450,8 +450,8 @@ struct merged_axis build_axis_at(const struct build *b, size_t i);
 
 /* Write the entries that are not sealed as the merged row of commits first to
  * seq, giving up b's bytes; *ret is left alone if there are none. */
-int fold_write_merged(struct store *s, struct build *b, uint64_t seq, uint64_t first,
-		      struct err *e, struct store_merged *ret);
+int fold_write_merged(struct store *s, struct build *b, uint64_t seq, uint64_t first, struct err *e,
+		      struct store_merged *ret);
 
 /* ---- gather.c: the tail by series -------------------------------------------------- */
 
