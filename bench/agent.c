@@ -2,9 +2,10 @@
  *
  * What the agent can take: records a second from a full ring through decoding to
  * COMMIT, beside one row a sample into SQLite; then a real agent for 20 s
- * (BENCH_SECONDS) under a thousand series at 1 and at 100 Hz, a usual loop, and a
- * million records a second: drops, CPU, memory, bytes written and kept. BENCH_LOAD
- * names one of these loads; "cpu" leaves out the start, "cpu-all" has start and close.
+ * (BENCH_SECONDS) under a thousand series at 1 and at 100 Hz, an hour at 1 Hz in 18 s
+ * (60 minutes, or BENCH_MINUTES), a usual loop, and a million records a second: drops,
+ * CPU, memory, bytes written and kept. BENCH_LOAD names one of these loads; "cpu" leaves
+ * out the start, "cpu-all" has start and close.
  */
 #include "agent/client.h"
 #include "bench.h"
@@ -17,6 +18,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -30,6 +33,9 @@
 #define PEER_ROWS 500000
 #define THOUSAND 1000
 #define SETTLE 3 /* seconds */
+#define HOUR_SPEED 200
+#define HOUR_EXTRA 24
+#define LOOK_MS 5 /* between two looks at an agent's memory */
 
 static char shm[] = "/dev/shm/bench-agent-XXXXXX";
 static char disk[] = "/var/tmp/bench-agent-XXXXXX";
@@ -177,7 +183,7 @@ struct usage {
 	double cpu;      /* s, all threads */
 	double written;  /* bytes given to write() */
 	double device;   /* bytes that the kernel had to write for it, so far */
-	double rss_peak; /* bytes of its own memory at most */
+	double rss_peak; /* bytes of it in memory at most, so far */
 	double sleeps;   /* times that it let go of a CPU by itself */
 };
 
@@ -236,10 +242,12 @@ static uint64_t train_flat_out(double seconds)
 	return n;
 }
 
-/* A thousand series with values of the mixed set, all in one frame, `hz` times a second. */
-static uint64_t train_thousand(double seconds, double hz)
+/* A thousand series with values of the mixed set, all in one frame, `hz` times a second;
+ * in front of it a frame of `extra` more, and a sample behind it, if there are some. */
+static uint64_t train_thousand(double seconds, double hz, unsigned extra)
 {
-	static struct lapse_value v[THOUSAND];
+	static struct lapse_value v[THOUSAND + HOUR_EXTRA];
+	struct lapse_metric end = {0};
 	double t0, wait, *values = malloc(sizeof(double) * MIXED_SERIES * MIXED_POINTS);
 	char name[32];
 	uint64_t step, i;
@@ -248,32 +256,66 @@ static uint64_t train_thousand(double seconds, double hz)
 		die("memory", "none");
 	for (i = 0; i < MIXED_SERIES; i++)
 		mixed_values(1, (unsigned)i, values + i * MIXED_POINTS, MIXED_POINTS);
-	for (i = 0; i < THOUSAND; i++) {
+	for (i = 0; i < THOUSAND + extra; i++) {
 		snprintf(name, sizeof(name), "metric/%d", (int)i);
 		v[i].metric = lapse_gauge(name, "1", "", NULL);
 	}
+	if (extra)
+		end = lapse_counter("end", "1", "", NULL);
 	t0 = bench_now();
 	for (step = 0; (double)step < seconds * hz; step++) {
-		for (i = 0; i < THOUSAND; i++)
+		for (i = 0; i < THOUSAND + extra; i++)
 			v[i].value = values[i % MIXED_SERIES * MIXED_POINTS +
 					    (step + 1009 * (i / MIXED_SERIES)) % MIXED_POINTS];
+		if (extra)
+			lapse_log(v + THOUSAND, extra);
 		lapse_log(v, THOUSAND);
+		if (extra)
+			lapse_set(end, (double)step);
 		wait = t0 + (double)(step + 1) / hz - bench_now();
 		if (wait > 0)
 			usleep((useconds_t)(wait * 1e6));
 	}
 	free(values);
-	return step * THOUSAND;
+	return step * (THOUSAND + (extra ? extra + 1 : 0));
 }
 
 static uint64_t train_1hz(double seconds)
 {
-	return train_thousand(seconds, 1);
+	return train_thousand(seconds, 1, 0);
 }
 
 static uint64_t train_100hz(double seconds)
 {
-	return train_thousand(seconds, 100);
+	return train_thousand(seconds, 100, 0);
+}
+
+struct hour {
+	double seconds;
+	uint64_t samples;
+};
+
+static void *hour_main(void *arg)
+{
+	struct hour *h = arg;
+
+	h->samples = train_thousand(h->seconds, HOUR_SPEED, HOUR_EXTRA);
+	return NULL;
+}
+
+/* What 1 Hz does in 200 times as long: each round is a commit, since with a few series
+ * more it fills more than a quarter of its lane, which is small: that of a second thread
+ * in a small ring of six lanes. The sample behind finds that, and rings. */
+static uint64_t train_hour(double seconds)
+{
+	struct hour h = {.seconds = seconds};
+	pthread_t thread;
+
+	lapse_set(lapse_gauge("first", "1", "", NULL), 1);
+	if (pthread_create(&thread, NULL, hour_main, &h) != 0)
+		die("thread", "cannot be started");
+	pthread_join(thread, NULL);
+	return h.samples;
 }
 
 /* A usual loop: 50 steps a second, 20 metrics in a frame and 5 spans a step. */
@@ -313,9 +355,14 @@ struct trained {
 
 static void trainer(uint64_t (*train)(double seconds), double seconds, int out)
 {
+	struct lapse_options o = {.size = sizeof(o)};
 	struct trained t;
 
-	if (lapse_open(NULL) < 0)
+	if (train == train_hour) {
+		o.ring_bytes = 1 << 20;
+		o.lanes = 6;
+	}
+	if (lapse_open(&o) < 0)
 		_exit(1);
 	t.samples = train(seconds);
 	lapse_close();
@@ -343,12 +390,37 @@ static double folder_bytes(const char *root)
 	return files_bytes;
 }
 
+/* The most that a look at an agent's memory showed, in bytes: of its own, of files. */
+struct peaks {
+	double anon, file;
+};
+
+static void look_at(pid_t pid, struct peaks *p)
+{
+	double anon = proc_number(pid, "status", "RssAnon:") * 1024;
+	double file = proc_number(pid, "status", "RssFile:") * 1024;
+
+	p->anon = anon > p->anon ? anon : p->anon;
+	p->file = file > p->file ? file : p->file;
+}
+
+/* Look until there is something to read, or for `ms`. */
+static void look_until(pid_t pid, int fd, int ms, struct peaks *p)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	double end = bench_now() + ms * 1e-3;
+
+	do
+		look_at(pid, p);
+	while (poll(&poll_fd, 1, LOOK_MS) == 0 && (ms < 0 || bench_now() < end));
+}
+
 /* One trainer under a real agent, until its run is folded and closed. What was used
  * from SETTLE seconds after the trainer's start (definitions are stored then) to its
  * end is *ret_steady, over all *ret_all. */
 static double run_agent(const char *self, const char *name, uint64_t (*train)(double),
 			double seconds, struct trained *ret, struct usage *ret_steady,
-			struct usage *ret_all)
+			struct usage *ret_all, struct peaks *ret_peaks)
 {
 	double bytes = -1;
 	struct usage u;
@@ -365,15 +437,17 @@ static double run_agent(const char *self, const char *name, uint64_t (*train)(do
 	child = fork();
 	if (child == 0)
 		trainer(train, seconds, out[1]);
-	sleep(SETTLE);
+	*ret_peaks = (struct peaks){0};
+	look_until(agent, -1, SETTLE * 1000, ret_peaks);
 	u = usage_of(agent);
+	look_until(agent, out[0], -1, ret_peaks);
 	if (read(out[0], ret, sizeof(*ret)) != sizeof(*ret))
 		die("trainer", "no figures");
 	*ret_steady = usage_of(agent);
 	waitpid(child, NULL, 0);
 	for (i = 0; i < 100 && folder_bytes(runs) != bytes; i++) {
 		bytes = folder_bytes(runs);
-		usleep(2500000);
+		look_until(agent, -1, 2500, ret_peaks);
 	}
 	*ret_all = usage_of(agent);
 	kill(agent, SIGTERM);
@@ -398,11 +472,12 @@ static void print_figure(const char *name, const char *what, double value, const
 }
 
 static void bench_load(const char *self, const char *name, uint64_t (*train)(double),
-		       double seconds, double cpu_goal)
+		       double seconds, double cpu_goal, double own_goal)
 {
 	struct usage steady, all;
+	struct peaks peaks;
 	struct trained t;
-	double bytes = run_agent(self, name, train, seconds, &t, &steady, &all);
+	double bytes = run_agent(self, name, train, seconds, &t, &steady, &all, &peaks);
 	double n = (double)t.samples, n_steady = n * steady.at / seconds;
 	char text[64];
 
@@ -410,7 +485,13 @@ static void bench_load(const char *self, const char *name, uint64_t (*train)(dou
 		     cpu_goal > 0 ? BENCH_VALUE_MAX : BENCH_NONE, cpu_goal);
 	print_figure(name, "cpu-all", 100 * all.cpu / seconds, "% of a core", BENCH_NONE, 0);
 	print_figure(name, "sleeps", steady.sleeps / steady.at, "1/s", BENCH_NONE, 0);
+	if (train == train_hour)
+		print_figure(name, "cpu-at-1hz", 100 * steady.cpu / steady.at / HOUR_SPEED,
+			     "% of a core", BENCH_VALUE_MAX, 0.3);
 	print_figure(name, "memory", all.rss_peak / (1 << 20), "MiB", BENCH_VALUE_MAX, 12);
+	print_figure(name, "memory-own", peaks.anon / (1 << 20), "MiB",
+		     own_goal > 0 ? BENCH_VALUE_MAX : BENCH_NONE, own_goal);
+	print_figure(name, "memory-files", peaks.file / (1 << 20), "MiB", BENCH_NONE, 0);
 	print_figure(name, "bytes-given", steady.written / n_steady, "B/sample", BENCH_NONE, 0);
 	print_figure(name, "bytes-to-device", all.device / n, "B/sample", BENCH_NONE, 0);
 	snprintf(text, sizeof(text), "agent/%s-bytes-kept", name);
@@ -422,23 +503,25 @@ static void bench_load(const char *self, const char *name, uint64_t (*train)(dou
 
 static void bench_real(const char *self, double seconds)
 {
-	static const struct {
+	const char *only = getenv("BENCH_LOAD"), *minutes = getenv("BENCH_MINUTES");
+	const double hour = (minutes ? atof(minutes) : 60) * 60 / HOUR_SPEED;
+	const struct {
 		const char *name;
 		uint64_t (*train)(double seconds);
-		double share, cpu_goal;
+		double seconds, cpu_goal, own_goal;
 	} rows[] = {
-		{"1000x1hz", train_1hz, 1, 0.3},
-		{"1000x100hz", train_100hz, 1, 0},
-		{"usual", train_usual, 0.5, 0},
-		{"million", train_flat_out, 1, 0},
+		{"1000x1hz", train_1hz, seconds, 0.3, 6},
+		{"hour", train_hour, hour, 0, 6},
+		{"1000x100hz", train_100hz, seconds, 0, 0},
+		{"usual", train_usual, seconds / 2, 0, 6},
+		{"million", train_flat_out, seconds, 0, 0},
 	};
-	const char *only = getenv("BENCH_LOAD");
 	size_t i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (!only || strcmp(only, rows[i].name) == 0)
-			bench_load(self, rows[i].name, rows[i].train, seconds * rows[i].share,
-				   rows[i].cpu_goal);
+			bench_load(self, rows[i].name, rows[i].train, rows[i].seconds,
+				   rows[i].cpu_goal, rows[i].own_goal);
 }
 
 int main(int argc, char **argv)

@@ -24,6 +24,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +36,10 @@
 
 #define AGENT_SECOND 1000000000
 #define AGENT_SWEEP (600ll * AGENT_SECOND)
-#define AGENT_KEEP_S 10        /* a heartbeat holds so long */
-#define AGENT_REFUSED_MAX 1024 /* files in rings/ remembered as no rings */
+#define AGENT_KEEP_S 10         /* a heartbeat holds so long */
+#define AGENT_REFUSED_MAX 1024  /* files in rings/ remembered as no rings */
+#define AGENT_LARGE (512 << 10) /* bytes of memory that are not of the heap */
+#define AGENT_SPARE (8 << 20)   /* of a heap that nobody trims */
 
 struct agent {
 	const struct agent_options *o;
@@ -542,11 +545,24 @@ static void agent_signals(void)
 	signal(SIGHUP, SIG_IGN);
 }
 
+/* All threads share one heap, and large buffers are returned when they are freed. The
+ * others stay for the next commit: to get pages anew costs as much as to fill them. The
+ * store trims the heap when it has folded. */
+static void agent_bound_memory(void)
+{
+#ifdef __GLIBC__
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_MMAP_THRESHOLD, AGENT_LARGE);
+	mallopt(M_TRIM_THRESHOLD, AGENT_SPARE);
+#endif
+}
+
 int agent_run(const struct agent_options *o, struct err *e)
 {
 	struct agent *a = xcalloc(1, sizeof(*a));
 	int err;
 
+	agent_bound_memory();
 	a->o = o;
 	a->dir = a->rings = a->runs = a->lock = -1;
 	a->probing = probing_new(o);

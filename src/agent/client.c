@@ -275,29 +275,32 @@ int client_flush(struct client *c)
 	if (n == 0)
 		return 0;
 	c->pending = true;
+	c->flushed += n;
 	return c->sink->ops->samples(c->sink, c->batch, n);
 }
 
-static int client_drain_lane(struct client *c, uint32_t lane, void *buf, size_t cap,
-			     uint64_t *slots)
+static int client_drain_lane(struct client *c, uint32_t lane, void *buf, size_t cap, uint64_t *room)
 {
 	const struct wire_rec *first;
-	uint64_t n, room, waiting;
+	uint64_t n, most, before, samples, waiting;
 	double share;
 	int err = 0;
 
 	do {
-		room = (*slots > WIRE_REC_SLOTS_MAX ? *slots : WIRE_REC_SLOTS_MAX) * WIRE_SLOT;
-		err = reader_drain(&c->reader, lane, buf, room < cap ? room : cap, &first, &n);
+		most = (*room > WIRE_REC_SLOTS_MAX ? *room : WIRE_REC_SLOTS_MAX) * WIRE_SLOT;
+		before = c->flushed + c->n_batch;
+		err = reader_drain(&c->reader, lane, buf, most < cap ? most : cap, &first, &n);
 		if (!err && !reader_is_whole(&c->reader))
 			err = -EIO;
 		if (!err && n > 0)
 			err = decode_records(c, lane, first, n);
 		if (n)
 			c->pending = true;
-		*slots -= n < *slots ? n : *slots;
+		samples = c->flushed + c->n_batch - before;
+		most = n > samples ? n : samples;
+		*room -= most < *room ? most : *room;
 		waiting = reader_waiting(&c->reader, lane, &share);
-	} while (!err && n > 0 && waiting > 0 && *slots);
+	} while (!err && n > 0 && waiting > 0 && *room);
 	return err;
 }
 
@@ -344,7 +347,7 @@ static int client_drain_ctl(struct client *c)
 	return client_process(c, 0);
 }
 
-int client_drain(struct client *c, void *buf, size_t cap, uint64_t *slots)
+int client_drain(struct client *c, void *buf, size_t cap, uint64_t *room)
 {
 	uint32_t lanes = c->reader.ring.lanes, lane = c->next_lane, i;
 	int err = 0;
@@ -357,14 +360,14 @@ int client_drain(struct client *c, void *buf, size_t cap, uint64_t *slots)
 				   "");
 	if (err > 0)
 		err = 0;
-	for (i = 0; i < lanes && *slots && !err; i++) {
+	for (i = 0; i < lanes && *room && !err; i++) {
 		lane = (c->next_lane + i) % lanes;
-		err = client_drain_lane(c, lane, buf, cap, slots);
+		err = client_drain_lane(c, lane, buf, cap, room);
 		if (!err)
 			err = client_tell_quarantine(c, lane);
 	}
 	/* One that is filled without a pause must not keep the others waiting. */
-	if (*slots == 0)
+	if (*room == 0)
 		c->next_lane = lane + 1 < lanes ? lane + 1 : 0;
 	if (!err)
 		err = client_flush(c);

@@ -65,6 +65,7 @@ struct client {
 	/* Batch under construction. */
 	struct sink_sample batch[CLIENT_BATCH];
 	size_t n_batch;
+	uint64_t flushed; /* samples pushed, ever */
 };
 
 /* Attach to a ring of dirfd. epoch: of the run. Registers the process, takes up
@@ -76,12 +77,13 @@ void client_free(struct client *c);
 /* The store was replaced: define everything again in another sink. */
 int client_reset(struct client *c, struct sink *sink);
 
-/* Read definitions and lanes and push. *slots is how many slots may be read (the last
- * read may take WIRE_REC_SLOTS_MAX); they are taken off. 0: there may be more, and the
- * next call begins with the lane behind the one where this ended. buf has cap bytes, room
- * for a record of any size. Returns 0, an error of the sink (the caller rolls back), or
- * -EIO when the file is gone or was truncated: the client is over. */
-int client_drain(struct client *c, void *buf, size_t cap, uint64_t *slots);
+/* Read definitions and lanes and push. *room is how many slots may be read, or samples
+ * pushed if these are more (a read takes cap bytes at most, the last one
+ * WIRE_REC_SLOTS_MAX slots more than there is room for); they are taken off. 0: there may
+ * be more, and the next call begins with the lane behind the one where this ended. buf
+ * has cap bytes, room for a record of any size. Returns 0, an error of the sink (the caller rolls
+ * back), or -EIO when the file is gone or was truncated: the client is over. */
+int client_drain(struct client *c, void *buf, size_t cap, uint64_t *room);
 
 /* Push histograms and positions: right before the sink's commit. */
 int client_before_commit(struct client *c);

@@ -14,10 +14,11 @@
 #define LIVE_COMMIT_NS 1000000000 /* commit once in each of these, as the clock counts them */
 #define LIVE_PRESSED 0.25         /* a lane this full does not wait for it */
 #define LIVE_RETRY_NS 1000000000  /* try a store that failed again */
-/* Of all lanes in a commit; with what the last read may take more, 32,768: at most
- * 65,536 samples, far below what a store takes at once, in a few megabytes. */
-#define LIVE_COMMIT_SLOTS ((1u << 15) - WIRE_REC_SLOTS_MAX)
-#define LIVE_BUF (WIRE_REC_SLOTS_MAX * WIRE_SLOT * 16)
+/* Slots of all lanes in a commit, or samples if these are more. The last read may take
+ * LIVE_BUF more: 8,192 samples at most. A megabyte or two in all, and a large commit for
+ * the store. */
+#define LIVE_COMMIT 16384u
+#define LIVE_BUF (WIRE_REC_SLOTS_MAX * WIRE_SLOT * 4)
 
 struct agent_stats agent_totals;
 
@@ -137,17 +138,17 @@ int live_attach(struct live *l, int dirfd, const char *name, char why[128])
 /* *ret_more: a commit is full. */
 static int live_collect(struct live *l, bool *ret_more)
 {
-	uint64_t slots = LIVE_COMMIT_SLOTS;
+	uint64_t room = LIVE_COMMIT;
 	struct client *c;
 	size_t i, k = 0;
 	int err = 0;
 
-	for (i = 0; i < l->n_clients && slots && !err; i++) {
+	for (i = 0; i < l->n_clients && room && !err; i++) {
 		k = (l->next_client + i) % l->n_clients;
 		c = l->clients[k];
 		if (c->ended)
 			continue;
-		err = client_drain(c, live_buf, sizeof(live_buf), &slots);
+		err = client_drain(c, live_buf, sizeof(live_buf), &room);
 		if (err == -EIO && !reader_is_whole(&c->reader)) {
 			log_error("run %s: ring %s was cut short underneath: what it still held "
 				  "is lost",
@@ -156,7 +157,7 @@ static int live_collect(struct live *l, bool *ret_more)
 			err = 0;
 		}
 	}
-	*ret_more = slots == 0;
+	*ret_more = room == 0;
 	if (*ret_more)
 		l->next_client = k + 1;
 	for (i = 0; i < l->n_clients && !err; i++)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define BUILD_BYTES_MAX (1u << 30)
+#define BUILD_FLUSH (256u << 10) /* bytes of new entries that are flushed together */
 
 void build_init(struct build *b, const char *path, struct column_codec *columns, struct err *e)
 {
@@ -22,20 +23,21 @@ void build_init(struct build *b, const char *path, struct column_codec *columns,
 }
 
 /* What is only needed while points come. */
-static void build_drop(struct build *b)
+static void build_drop_points(struct build *b)
 {
 	size_t i;
 
-	for (i = 0; i < BUILD_AXES; i++)
-		axis_done(&b->slots[i].axis);
 	for (i = 0; i < BUILD_WAITING; i++)
 		points_done(&b->waiting[i].points);
-	b->n_slots = 0;
 }
 
 void build_done(struct build *b)
 {
-	build_drop(b);
+	size_t i;
+
+	build_drop_points(b);
+	for (i = 0; i < BUILD_AXES; i++)
+		axis_done(&b->slots[i].axis);
 	free(b->axes);
 	free(b->entries);
 	free(b->groups);
@@ -55,10 +57,9 @@ static struct build_entry *build_entry(struct build *b, uint32_t series, size_t 
 
 	b->entries = xgrow(b->entries, b->n_entries, &b->cap_entries, sizeof(*b->entries));
 	x = &b->entries[b->n_entries];
-	*x = (struct build_entry){.series = series,
-				  .n = (uint32_t)n,
-				  .order = (uint32_t)b->n_entries++,
-				  .at = b->bytes.len};
+	*x = (struct build_entry){
+		.series = series, .n = (uint32_t)n, .order = b->made++, .at = b->bytes.len};
+	b->n_entries++;
 	return x;
 }
 
@@ -210,6 +211,115 @@ static void build_shift(struct points *p, size_t from)
 	p->n = left;
 }
 
+/* ---- what is complete ------------------------------------------------------------ */
+
+static int build_order(const void *a, const void *b)
+{
+	const struct build_entry *x = a, *y = b;
+
+	if (x->is_hist != y->is_hist)
+		return x->is_hist - y->is_hist;
+	if (x->series != y->series)
+		return (x->series > y->series) - (x->series < y->series);
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+static void build_sort(struct build *b)
+{
+	if (b->n_entries)
+		qsort(b->entries, b->n_entries, sizeof(*b->entries), build_order);
+}
+
+static int build_order_made(const void *a, const void *b)
+{
+	const struct build_entry *x = a, *y = b;
+
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+/* Move bytes that are used down to *to, which goes on. */
+static void build_move(struct buf *b, size_t *at, size_t len, size_t *to)
+{
+	memmove(b->data + *to, b->data + *at, len);
+	*at = *to;
+	*to += len;
+}
+
+static void build_cut(struct buf *b, size_t len)
+{
+	b->len = len;
+	if (b->data)
+		b->data[len] = '\0';
+}
+
+/* Axes that neither an entry nor a slot has any more lose their bytes. */
+static void build_drop_axes(struct build *b)
+{
+	uint8_t *used = xcalloc(b->n_axes + 1, 1);
+	size_t i, to = 0;
+
+	for (i = 0; i < b->n_entries; i++)
+		if (!b->entries[i].is_hist)
+			used[b->entries[i].axis] = 1;
+	for (i = 0; i < b->n_slots; i++)
+		used[b->slots[i].index] = 1;
+	for (i = 0; i < b->n_axes; i++) {
+		if (!used[i])
+			b->axes[i].len = 0;
+		else
+			build_move(&b->axis_bytes, &b->axes[i].at, b->axes[i].len, &to);
+	}
+	build_cut(&b->axis_bytes, to);
+	free(used);
+}
+
+void build_drop_sealed(struct build *b)
+{
+	size_t i, n = 0, to = 0;
+
+	if (b->n_entries)
+		qsort(b->entries, b->n_entries, sizeof(*b->entries), build_order_made);
+	for (i = 0; i < b->n_entries; i++) {
+		struct build_entry x = b->entries[i];
+
+		if (x.sealed)
+			continue;
+		build_move(&b->bytes, &x.at, x.len, &to);
+		b->entries[n++] = x;
+	}
+	b->n_entries = n;
+	build_cut(&b->bytes, to);
+	build_drop_axes(b);
+}
+
+void build_on_flush(struct build *b, int (*flush)(void *arg), void *arg)
+{
+	b->flush = flush;
+	b->flush_arg = arg;
+}
+
+static int build_flush(struct build *b)
+{
+	int r;
+
+	if (!b->flush || b->bytes.len + b->axis_bytes.len < b->flushed + BUILD_FLUSH)
+		return 0;
+	build_sort(b);
+	r = b->flush(b->flush_arg);
+	b->flushed = b->bytes.len + b->axis_bytes.len;
+	return r;
+}
+
+bool build_is_waiting(const struct build *b, uint32_t series)
+{
+	size_t i;
+
+	for (i = 0; i < b->n_waiting; i++)
+		if (b->waiting[i].series == series)
+			return true;
+	return false;
+}
+
 int build_points(struct build *b, uint32_t series, struct points *p, bool more)
 {
 	struct build_wait *w;
@@ -235,8 +345,10 @@ int build_points(struct build *b, uint32_t series, struct points *p, bool more)
 			r = build_shared(b, series, p, &from, 0);
 	}
 	build_shift(p, from);
-	if (r < 0 || more || p->n == 0)
+	if (r < 0 || more)
 		return r;
+	if (p->n == 0)
+		return build_flush(b);
 	w = &b->waiting[b->n_waiting++];
 	w->series = series;
 	w->from = 0;
@@ -244,7 +356,7 @@ int build_points(struct build *b, uint32_t series, struct points *p, bool more)
 	w->points = *p;
 	swap.n = 0;
 	*p = swap;
-	return r;
+	return build_flush(b);
 }
 
 /* ---- histograms ---------------------------------------------------------------- */
@@ -261,7 +373,7 @@ static int build_put_hists(struct build *b, uint32_t series, struct hists *h, si
 	return b->bytes.error ? build_fail(b, b->bytes.error, series) : 0;
 }
 
-int build_hists(struct build *b, uint32_t series, struct hists *h, bool more)
+static int build_take_hists(struct build *b, uint32_t series, struct hists *h, bool more)
 {
 	size_t i, from = 0, bins = 0;
 	struct hists rest;
@@ -290,18 +402,14 @@ int build_hists(struct build *b, uint32_t series, struct hists *h, bool more)
 	return r;
 }
 
-/* ---- the end ---------------------------------------------------------------------- */
-
-static int build_order(const void *a, const void *b)
+int build_hists(struct build *b, uint32_t series, struct hists *h, bool more)
 {
-	const struct build_entry *x = a, *y = b;
+	int r = build_take_hists(b, series, h, more);
 
-	if (x->is_hist != y->is_hist)
-		return x->is_hist - y->is_hist;
-	if (x->series != y->series)
-		return (x->series > y->series) - (x->series < y->series);
-	return (x->order > y->order) - (x->order < y->order);
+	return r < 0 || more ? r : build_flush(b);
 }
+
+/* ---- the end ---------------------------------------------------------------------- */
 
 int build_end(struct build *b)
 {
@@ -309,9 +417,9 @@ int build_end(struct build *b)
 
 	while (r == 0 && b->n_waiting)
 		r = build_decide(b);
-	if (r == 0 && b->n_entries)
-		qsort(b->entries, b->n_entries, sizeof(*b->entries), build_order);
-	build_drop(b);
+	if (r == 0)
+		build_sort(b);
+	build_drop_points(b);
 	return r;
 }
 

@@ -12,14 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FOLD_LAZY_ROWS 15u /* merged rows that large commits leave before they take them, */
-#define FOLD_LAZY_PART 4u  /* unless they have at most this part of a commit's points */
+#define FOLD_LAZY_ROWS 15u  /* merged rows that large commits leave before they take them, */
+#define FOLD_LAZY_PART 4u   /* unless they have at most this part of a commit's points */
+#define FOLD_ROW_PART 6u    /* of all merged rows' bytes: those of rows that are merged again */
+#define FOLD_PLAN_STEPS 13u /* powers of 2 up to CHUNK_POINTS_MAX */
 
 struct fold {
 	struct store *s;
 	struct err *e;
 	uint64_t bytes_max;                 /* of plain bodies to take, but at least one row */
 	bool all;                           /* seal all, if this takes the last rows */
+	bool much;                          /* take all merged rows and seal what is long */
+	uint32_t rows_min;                  /* then: so many points of a series are long */
 	const struct gather_memory *memory; /* a commit that is folded at once; NULL: none */
 	uint64_t seq;                       /* last commit, with that */
 	struct fold_row *rows;
@@ -36,7 +40,7 @@ static void fold_free_bodies(struct fold *f)
 	size_t i;
 
 	for (i = 0; i < f->n_rows; i++) {
-		free((void *)f->rows[i].blob.body);
+		rowbody_done(&f->rows[i].body);
 		f->rows[i].blob.body = NULL;
 	}
 }
@@ -54,24 +58,21 @@ static void fold_done(struct fold *f)
 static int fold_take_row(struct fold *f, sqlite3_stmt *st)
 {
 	const struct blob_id id = {f->s->path, "tail", (uint64_t)sqlite3_column_int64(st, 0), 0};
-	struct fold_row *row;
-	struct blob blob;
-	void *body;
+	struct blob_codec *codec = &f->s->codec;
+	struct fold_row row = {.seq = id.a};
+	bool expanded;
 	int r;
 
-	r = blob_open(&f->s->codec, &id, sqlite3_column_blob(st, 1),
-		      (size_t)sqlite3_column_bytes(st, 1), f->e, &blob);
+	r = blob_open(codec, &id, sqlite3_column_blob(st, 1), (size_t)sqlite3_column_bytes(st, 1),
+		      f->e, &row.blob);
 	if (r < 0)
 		return r;
-	body = malloc(blob.len + 1);
-	if (!body)
-		return err_set(f->e, -ENOMEM, "%s: no memory for the tail", f->s->path);
-	memcpy(body, blob.body, blob.len);
+	expanded = row.blob.body == (const unsigned char *)codec->body.data;
+	r = rowbody_take(&row.body, f->s->db, &id, &row.blob, expanded, f->e, &row.blob.body);
+	if (r < 0)
+		return r;
 	f->rows = xgrow(f->rows, f->n_rows, &f->cap_rows, sizeof(*f->rows));
-	row = &f->rows[f->n_rows++];
-	row->seq = id.a;
-	row->blob = blob;
-	row->blob.body = body;
+	f->rows[f->n_rows++] = row;
 	return 0;
 }
 
@@ -106,7 +107,7 @@ static size_t fold_choose_lazily(const struct fold *f, size_t n)
 	uint64_t points = 0;
 	size_t i;
 
-	if (n >= FOLD_LAZY_ROWS || f->memory->points->n / f->memory->n >= CHUNK_POINTS_MAX)
+	if (f->memory->points->n / f->memory->n >= CHUNK_POINTS_MAX)
 		return n;
 	for (i = 0; i < n; i++) {
 		points += s->merged[s->n_merged - 1 - i].points;
@@ -116,21 +117,44 @@ static size_t fold_choose_lazily(const struct fold *f, size_t n)
 	return i;
 }
 
-/* The merged rows to take with f->points from plain ones: each, from the newest
- * on, that has no more points than what is taken so far; all of them if all is
- * to be sealed or they have become too large together. */
-static size_t fold_choose_merged(const struct fold *f, bool all)
+/* Is it time to seal what the merged rows have? They have become too large together,
+ * or their series have enough points for whole chunks; large commits wait until there
+ * are many rows. */
+static bool fold_is_ripe(const struct fold *f)
 {
 	const struct store *s = f->s;
-	uint64_t points = f->points, bytes = 0;
-	size_t i, n = 0;
+	uint64_t points = 0, bytes = 0;
+	size_t i;
 
-	for (i = 0; i < s->n_merged; i++)
+	for (i = 0; i < s->n_merged; i++) {
 		bytes += s->merged[i].bytes;
-	if (all || bytes > store_merged_max(s))
+		points += s->merged[i].points;
+	}
+	if (bytes > store_merged_max(s))
+		return true;
+	return f->memory ? s->n_merged >= FOLD_LAZY_ROWS
+			 : points / CHUNK_POINTS_MAX >= s->catalog.n_series;
+}
+
+/* The merged rows to take with f->points from plain ones: each, from the newest
+ * on, that has no more points than what is taken so far, as long as they are small
+ * together; all of them if much is to be sealed. */
+static size_t fold_choose_merged(const struct fold *f)
+{
+	const struct store *s = f->s;
+	uint64_t points = f->points, left = store_merged_max(s) / FOLD_ROW_PART;
+	size_t n;
+
+	if (f->much)
 		return s->n_merged;
-	while (n < s->n_merged && s->merged[s->n_merged - 1 - n].points <= points)
-		points += s->merged[s->n_merged - 1 - n++].points;
+	for (n = 0; n < s->n_merged; n++) {
+		const struct store_merged *m = &s->merged[s->n_merged - 1 - n];
+
+		if (m->points > points || m->bytes > left)
+			break;
+		points += m->points;
+		left -= m->bytes;
+	}
 	return f->memory ? fold_choose_lazily(f, n) : n;
 }
 
@@ -167,7 +191,8 @@ static int fold_take_rows(struct fold *f)
 		return err_set(f->e, -EUCLEAN, "%s: table tail has other rows", s->path);
 	f->points += f->memory ? f->memory->points->n : 0;
 	f->all = f->all && n_plain == s->tail_rows;
-	f->n_merged = fold_choose_merged(f, f->all);
+	f->much = f->all || fold_is_ripe(f);
+	f->n_merged = fold_choose_merged(f);
 	if (f->n_merged)
 		r = fold_take_range(f, s->merged[s->n_merged - f->n_merged].seq, folded);
 	if (r == 0 && f->n_rows != n_plain + f->n_merged)
@@ -240,7 +265,7 @@ static size_t fold_mark_all(struct fold *f, uint32_t rows)
 
 		for (n = 1; i + n < b->n_entries && x[n].series == x->series; n++)
 			;
-		if (!fold_is_blocked(f, x->series))
+		if (!fold_is_blocked(f, x->series) && !build_is_waiting(b, x->series))
 			fold_mark(x, n, rows);
 	}
 	return fold_kept_bytes(b);
@@ -249,111 +274,75 @@ static size_t fold_mark_all(struct fold *f, uint32_t rows)
 static void fold_choose_sealed(struct fold *f)
 {
 	uint64_t max = store_merged_max(f->s);
-	uint32_t rows = CHUNK_POINTS_MAX;
-	size_t kept;
+	uint32_t rows = f->rows_min;
+	size_t kept = fold_mark_all(f, rows);
 
-	if (f->all) {
-		fold_mark_all(f, 0);
-		return;
-	}
-	kept = fold_mark_all(f, rows);
 	/* Half, so that the next folds need not seal early again. */
 	if (kept > max)
 		for (; kept > max / 2 && rows; kept = fold_mark_all(f, rows))
 			rows /= 2;
 }
 
-/* ---- the merged row ------------------------------------------------------------- */
+struct fold_amount {
+	uint32_t points, bytes; /* of a series in the merged rows */
+};
 
-int fold_note_merged(struct store *s, const struct blob_id *id, const struct blob *b, struct err *e,
-		     struct store_merged *ret)
+static int fold_count(struct fold *f, const struct fold_row *row, struct fold_amount *all)
 {
-	struct store_merged note = {.seq = id->a, .points = b->count, .bytes = b->len};
+	const struct blob_id id = {f->s->path, "tail", row->seq, 0};
 	struct merged_entry x;
 	struct merged m;
-	int r = merged_begin(&m, id, b, e);
+	int r = merged_begin(&m, &id, &row->blob, f->e);
 
 	if (r < 0)
 		return r;
-	note.n_series = s->catalog.n_series;
-	note.series = xcalloc(note.n_series / 8 + 1, 1);
-	while (r == 0 && (r = merged_next(&m, &x)) > 0) {
-		r = 0;
-		if (x.series > note.n_series)
-			r = blob_bad(id, e, 0, "a series that is not defined");
-		else
-			note.series[(x.series - 1) / 8] |= (uint8_t)(1 << (x.series - 1) % 8);
+	while ((r = merged_next(&m, &x)) > 0) {
+		if (x.series > f->s->catalog.n_series)
+			continue; /* gather_rows() says so */
+		all[x.series - 1].points += x.n;
+		all[x.series - 1].bytes += (uint32_t)x.len;
 	}
 	merged_done(&m);
-	if (r < 0)
-		free(note.series);
-	else
-		*ret = note;
 	return r;
 }
 
-/* The entries that are kept, and their axes numbered anew. */
-static size_t fold_kept(const struct build *b, struct merged_entry *entries,
-			struct merged_axis *axes, size_t *n_axes, uint32_t *count)
+/* Which series are long? Bytes of the others are to fit into one small row. What the
+ * plain rows add is not known yet, and little. */
+static int fold_plan(struct fold *f)
 {
-	uint32_t *number = xcalloc(b->n_axes + 1, sizeof(*number));
-	size_t i, n = 0;
-
-	for (i = 0; i < b->n_entries; i++) {
-		const struct build_entry *x = &b->entries[i];
-
-		if (x->sealed)
-			continue;
-		if (!x->is_hist && !number[x->axis]) {
-			axes[*n_axes] = build_axis_at(b, x->axis);
-			number[x->axis] = (uint32_t)++ * n_axes;
-		}
-		entries[n++] = (struct merged_entry){
-			x->series,  x->is_hist ? 0 : number[x->axis] - 1,         x->n,
-			x->is_hist, (const unsigned char *)b->bytes.data + x->at, x->len};
-		*count += x->n;
-	}
-	free(number);
-	return n;
-}
-
-/* s->codec holds the row, sealed. */
-static int fold_put_merged(struct store *s, const struct blob_id *id, uint32_t count, struct err *e,
-			   struct store_merged *ret)
-{
-	const struct buf *out = &s->codec.out;
-	const struct blob blob = {BLOB_MERGED, count,
-				  (const unsigned char *)out->data + BLOB_HEADER,
-				  out->len - BLOB_HEADER};
-	sqlite3_stmt *st = s->sql[SQL_TAIL];
-	int r;
-
-	sqlite3_bind_int64(st, 1, (int64_t)id->a);
-	sqlite3_bind_blob64(st, 2, out->data, out->len, SQLITE_STATIC);
-	r = db_run(st, "writing a merged row", e);
-	return r < 0 ? r : fold_note_merged(s, id, &blob, e, ret);
-}
-
-int fold_write_merged(struct store *s, const struct build *b, uint64_t seq, uint64_t first,
-		      struct err *e, struct store_merged *ret)
-{
-	const struct blob_id id = {s->path, "tail", seq, 0};
-	struct merged_entry *entries = xcalloc(b->n_entries, sizeof(*entries));
-	struct merged_axis *axes = xcalloc(b->n_axes, sizeof(*axes));
-	size_t n_axes = 0, n;
-	uint32_t count = 0;
+	uint64_t bytes[FOLD_PLAN_STEPS] = {0}, left = store_merged_max(f->s) / FOLD_ROW_PART;
+	struct fold_amount *all = xcalloc(f->s->catalog.n_series + 1, sizeof(*all));
+	unsigned step;
+	size_t i;
 	int r = 0;
 
-	n = fold_kept(b, entries, axes, &n_axes, &count);
-	if (n) {
-		r = merged_encode(blob_begin(&s->codec), first, axes, n_axes, entries, n);
-		if (r == 0)
-			r = blob_end(&s->codec, &id, BLOB_MERGED, count);
-		r = r < 0 ? err_errno(e, r, "%s: encoding a merged row", s->path)
-			  : fold_put_merged(s, &id, count, e, ret);
+	for (i = 0; r == 0 && i < f->n_merged; i++)
+		r = fold_count(f, &f->rows[i], all);
+	for (i = 0; i < f->s->catalog.n_series; i++) {
+		const struct fold_amount *x = &all[i];
+		uint32_t rest = x->points % CHUNK_POINTS_MAX;
+
+		if (rest)
+			bytes[31 - __builtin_clz(rest)] += (uint64_t)x->bytes * rest / x->points;
 	}
-	free(entries);
-	free(axes);
+	free(all);
+	f->rows_min = 1;
+	for (step = 0; step < FOLD_PLAN_STEPS && bytes[step] <= left; step++) {
+		left -= bytes[step];
+		f->rows_min *= 2;
+	}
+	return r;
+}
+
+/* Seal what is long already, so that little of it is in memory. */
+static int fold_flush(void *arg)
+{
+	struct fold *f = arg;
+	int r;
+
+	fold_mark_all(f, f->rows_min);
+	r = seal_entries(f->s, &f->build, f->meta, f->e);
+	build_drop_sealed(&f->build);
 	return r;
 }
 
@@ -464,6 +453,11 @@ static int fold_run(struct fold *f)
 	build_init(&f->build, s->path, &s->columns, f->e);
 	r = fold_take_rows(f);
 	f->build.quick = !f->all;
+	f->rows_min = f->all ? 0 : CHUNK_POINTS_MAX;
+	if (r == 0 && f->much && !f->all)
+		r = fold_plan(f);
+	if (f->much)
+		build_on_flush(&f->build, fold_flush, f);
 	if (r == 0)
 		r = fold_first(f);
 	if (r == 0)

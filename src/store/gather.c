@@ -11,12 +11,13 @@
 #include <string.h>
 
 #define GATHER_AXES 16u                         /* decoded axes of merged rows at hand, */
-#define GATHER_AXES_ROWS (4 * CHUNK_POINTS_MAX) /* with at most so many rows together */
+#define GATHER_AXES_ROWS (2 * CHUNK_POINTS_MAX) /* with at most so many rows together */
 #define GATHER_HISTS (2 * CHUNK_HISTS_MAX)
 
 /* A row, and where its walk stands. */
 struct gather_row {
 	struct blob_id id;
+	struct rowbody *body;
 	bool merged, live;
 	const struct gather_memory *memory; /* instead of a row */
 	size_t at, from;                    /* in it: series, point */
@@ -79,11 +80,12 @@ static int gather_next(struct gather *g, struct gather_row *row)
 	return 0;
 }
 
-static int gather_open(struct gather *g, const struct fold_row *from, struct gather_row *row)
+static int gather_open(struct gather *g, struct fold_row *from, struct gather_row *row)
 {
 	int r;
 
 	row->id = (struct blob_id){g->s->path, "tail", from->seq, 0};
+	row->body = &from->body;
 	row->merged = from->blob.format == BLOB_MERGED;
 	r = row->merged ? merged_begin(&row->m, &row->id, &from->blob, g->e)
 			: tail_begin(&row->walk, &row->id, &from->blob, g->e);
@@ -211,6 +213,8 @@ static struct gather_axis *gather_axis_room(struct gather *g, size_t n)
 static int gather_axis(struct gather *g, size_t row, struct axis **ret)
 {
 	const struct merged_entry *x = &g->rows[row].entry;
+	const struct merged_axis *from = &g->rows[row].m.axes[x->axis];
+	struct rowbody *body = g->rows[row].body;
 	struct gather_axis *a;
 	size_t i;
 	int r;
@@ -223,9 +227,12 @@ static int gather_axis(struct gather *g, size_t row, struct axis **ret)
 			return 0;
 		}
 	}
-	a = gather_axis_room(g, g->rows[row].m.axes[x->axis].n);
+	a = gather_axis_room(g, from->n);
 	a->axis.n = 0;
-	r = merged_axis(&g->rows[row].m, x->axis, &g->s->columns, &a->axis);
+	r = rowbody_load(body, from->p, from->len, g->e);
+	if (r == 0)
+		r = merged_axis(&g->rows[row].m, x->axis, &g->s->columns, &a->axis);
+	rowbody_drop(body, from->p, from->len);
 	if (r < 0)
 		return r;
 	a->row = row;
@@ -233,6 +240,13 @@ static int gather_axis(struct gather *g, size_t row, struct axis **ret)
 	a->used = ++g->clock;
 	*ret = &a->axis;
 	return 0;
+}
+
+/* The entry's bytes; those before it are done with. */
+static int gather_load(struct gather *g, struct gather_row *row)
+{
+	rowbody_pass(row->body, row->entry.p);
+	return rowbody_load(row->body, row->entry.p, row->entry.len, g->e);
 }
 
 static int gather_entry(struct gather *g, size_t i)
@@ -247,6 +261,8 @@ static int gather_entry(struct gather *g, size_t i)
 			return r;
 	}
 	r = gather_axis(g, i, &axis);
+	if (r == 0)
+		r = gather_load(g, row);
 	if (r == 0)
 		r = merged_points(&row->m, &row->entry, &g->s->columns, axis, &g->points);
 	if (r == 0 && g->points.n >= BUILD_POINTS)
@@ -297,6 +313,8 @@ static int gather_all_hists(struct gather *g)
 		} else if (g->hists.n >= GATHER_HISTS || g->hists.n_bins >= 2 * CHUNK_BINS_MAX) {
 			r = build_hists(g->b, series, &g->hists, true);
 		}
+		if (r == 0 && row->merged)
+			r = gather_load(g, row);
 		if (r == 0)
 			r = row->merged ? merged_hists(&row->m, &row->entry, &g->hists)
 					: tail_hists(&row->walk, &row->block, &g->hists);
@@ -306,19 +324,13 @@ static int gather_all_hists(struct gather *g)
 	return r < 0 ? r : build_hists(g->b, series, &g->hists, false);
 }
 
-int gather_rows(struct store *s, const struct fold_row *rows, size_t n,
+int gather_rows(struct store *s, struct fold_row *rows, size_t n,
 		const struct gather_memory *memory, struct build *b, struct err *e)
 {
 	struct gather g = {.s = s, .e = e, .b = b, .n_rows = n + (memory != NULL)};
-	size_t i, bytes = memory ? memory->points->n * sizeof(double) : 0;
+	size_t i;
 	int r = 0;
 
-	/* All at once: growing step by step would hold two copies. What is not used of
-	 * it costs nothing. */
-	for (i = 0; i < n; i++)
-		bytes += rows[i].blob.len;
-	if (!buf_reserve(&b->bytes, bytes))
-		return err_set(e, -ENOMEM, "%s: no memory for a fold", s->path);
 	g.rows = xcalloc(g.n_rows, sizeof(*g.rows));
 	g.heap = xcalloc(g.n_rows, sizeof(*g.heap));
 	for (i = 0; r == 0 && i < n; i++)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEAL_AXES 4u
+#define SEAL_AXES 2u
 
 struct seal_axis {
 	struct axis axis; /* axes[index] of the build, if it has rows */
@@ -190,13 +190,18 @@ static int seal_piece(struct seal *x, const struct build_entry *entry, size_t fr
 	return r < 0 ? r : seal_points(x, from, n);
 }
 
-/* The axis of an entry, decoded. NULL or what is wrong. */
+/* The axis of an entry: the build still has it, or it is decoded. NULL or what is wrong. */
 static const char *seal_axis(struct seal *x, uint32_t index, struct axis **ret)
 {
 	struct merged_axis a = build_axis_at(x->b, index);
 	struct seal_axis *to;
 	size_t i;
 
+	for (i = 0; i < x->b->n_slots; i++) {
+		*ret = &x->b->slots[i].axis;
+		if (x->b->slots[i].index == index)
+			return NULL;
+	}
 	for (i = 0; i < SEAL_AXES; i++) {
 		*ret = &x->axes[i].axis;
 		if (x->axes[i].axis.n && x->axes[i].index == index)

@@ -323,8 +323,8 @@ int64_t store_utc_ns(void);
 
 /* ---- fold.c ------------------------------------------------------------------- */
 
-#define FOLD_BYTES (4u << 20)   /* fold a tail whose plain rows exceed this, */
-#define FOLD_SERIES_BYTES 4096u /* or this much a series if that is more, */
+#define FOLD_BYTES (1u << 20)   /* fold a tail whose plain rows exceed this, */
+#define FOLD_SERIES_BYTES 1024u /* or this much a series if that is more, */
 #define FOLD_BYTES_MAX                                                                             \
 	(32u << 20) /* but at the latest here; also the most that                                  \
 		       one transaction takes (at least one row) */
@@ -338,10 +338,32 @@ int64_t store_utc_ns(void);
 					  sealed early */
 #define FOLD_MERGED_SERIES_BYTES 1024u /* or this much a series, up to FOLD_BYTES_MAX */
 
+/* ---- rowbody.c: bodies of rows that a fold walks -------------------------------- */
+
+/* A plain row's is copied. Of a merged one the directory is there, axes and entries
+ * once they are loaded; the row must not change meanwhile. */
+struct rowbody {
+	unsigned char *copy;
+	unsigned char *map; /* len bytes of addresses; NULL: copy has all */
+	size_t len, passed;
+	sqlite3_blob *blob;
+};
+/* Take the body of row id, whose blob b is open; expanded: b was compressed. *ret is
+ * where the body will be. 0, or -errno and nothing to be freed. */
+int rowbody_take(struct rowbody *y, sqlite3 *db, const struct blob_id *id, const struct blob *b,
+		 bool expanded, struct err *e, const unsigned char **ret);
+/* Fill in len bytes at p. 0 or -errno. */
+int rowbody_load(struct rowbody *y, const unsigned char *p, size_t len, struct err *e);
+/* They are not needed for now; no entry before p is needed any more. */
+void rowbody_drop(struct rowbody *y, const unsigned char *p, size_t len);
+void rowbody_pass(struct rowbody *y, const unsigned char *p);
+void rowbody_done(struct rowbody *y);
+
 /* A row of the tail in memory. */
 struct fold_row {
 	uint64_t seq;
-	struct blob blob; /* body owned */
+	struct blob blob; /* its body is that of `body` */
+	struct rowbody body;
 };
 /* Bytes of merged rows at which series are sealed early. */
 uint64_t store_merged_max(const struct store *s);
@@ -410,6 +432,10 @@ struct build {
 	uint64_t clock;
 	struct build_entry *entries;
 	size_t n_entries, cap_entries;
+	uint32_t made; /* entries so far */
+	int (*flush)(void *arg);
+	void *flush_arg;
+	size_t flushed; /* bytes that the last flush left */
 	struct build_wait waiting[BUILD_WAITING];
 	size_t n_waiting;
 	struct build_group *groups;
@@ -423,14 +449,20 @@ void build_done(struct build *b);
  * come, less than BUILD_POINTS - 1. 0 or -errno. */
 int build_points(struct build *b, uint32_t series, struct points *p, bool more);
 int build_hists(struct build *b, uint32_t series, struct hists *h, bool more);
+/* Call flush whenever new entries have some 100 KB: they are in order, and those of a
+ * series that is not waiting are complete. It may seal some and then drop them. */
+void build_on_flush(struct build *b, int (*flush)(void *arg), void *arg);
+bool build_is_waiting(const struct build *b, uint32_t series);
+/* Forget the entries marked `sealed`, in any order then. */
+void build_drop_sealed(struct build *b);
 /* All has come: the entries are complete, points first, by series. */
 int build_end(struct build *b);
 struct merged_axis build_axis_at(const struct build *b, size_t i);
 
 /* Write the entries that are not sealed as the merged row of commits first to
- * seq; *ret is left alone if there are none. */
-int fold_write_merged(struct store *s, const struct build *b, uint64_t seq, uint64_t first,
-		      struct err *e, struct store_merged *ret);
+ * seq, giving up b's bytes; *ret is left alone if there are none. */
+int fold_write_merged(struct store *s, struct build *b, uint64_t seq, uint64_t first, struct err *e,
+		      struct store_merged *ret);
 
 /* ---- gather.c: the tail by series -------------------------------------------------- */
 
@@ -443,7 +475,7 @@ struct gather_memory {
 
 /* Give the points of rows, oldest first, then of memory (NULL: none), to b, series by
  * series. 0 or -errno. */
-int gather_rows(struct store *s, const struct fold_row *rows, size_t n,
+int gather_rows(struct store *s, struct fold_row *rows, size_t n,
 		const struct gather_memory *memory, struct build *b, struct err *e);
 
 /* ---- group.c: axes that follow from each other ---------------------------------------- */

@@ -585,6 +585,79 @@ static void test_merged_rows_are_limited(void **state)
 	assert_int_equal(storetest_sql(*state, "SELECT sum(n) FROM chunk"), 12 * 400 * 200);
 }
 
+#define MANY 220 /* series: 150 share their times, 20 have times of their own, 50 are short */
+#define MANY_ROUNDS 14
+#define MANY_POINTS 400 /* a round */
+
+/* Bits that no column makes shorter. */
+static double many_value(uint32_t k, uint64_t i)
+{
+	uint64_t seed = (uint64_t)k << 32 | i;
+
+	return (double)random_next(&seed) / 3;
+}
+
+static bool many_is_short(uint32_t k)
+{
+	return k >= 170;
+}
+
+static int64_t many_time(uint32_t k, int64_t i)
+{
+	return i * 1000 + (k >= 150 && k < 170 ? (int64_t)(k * k * i % 997) : 0);
+}
+
+static void many_check(const char *dir, uint32_t id, uint32_t k)
+{
+	size_t n = MANY_ROUNDS * (many_is_short(k) ? 1 : MANY_POINTS), i;
+	struct storetest_points got = storetest_read_dir(dir, id);
+	int64_t at;
+
+	assert_int_equal(got.n, n);
+	for (i = 0; i < n; i++) {
+		at = (int64_t)i * (many_is_short(k) ? MANY_POINTS : 1);
+		assert_int_equal(got.v[i].time_ns, many_time(k, at));
+		assert_true(got.v[i].value == many_value(k, (uint64_t)at));
+	}
+	free(got.v);
+}
+
+/* Of merged rows that have become too large the long series are sealed while the others
+ * are still being read; those with few points stay in a row. */
+static void test_long_series_are_sealed_on_the_way(void **state)
+{
+	struct store *s = storetest_open(*state);
+	uint32_t p = storetest_process(s, 1), id[MANY], k;
+	int64_t most = 0, bytes, i;
+	char name[8], sql[96];
+	int round;
+
+	for (k = 0; k < MANY; k++) {
+		snprintf(name, sizeof(name), "s%u", k);
+		id[k] = storetest_series(s, p, name, SINK_GAUGE);
+	}
+	snprintf(sql, sizeof(sql), "SELECT count(*) FROM chunk WHERE series >= %u", id[170]);
+	for (round = 0; round < MANY_ROUNDS; round++) {
+		for (i = round * MANY_POINTS; i < (round + 1) * MANY_POINTS; i++)
+			for (k = 0; k < MANY; k++)
+				if (!many_is_short(k) || i % MANY_POINTS == 0)
+					storetest_push(s, id[k], many_time(k, i), i,
+						       many_value(k, (uint64_t)i));
+		storetest_commit(s);
+		storetest_merge(s);
+		storetest_check(*state);
+		bytes = storetest_sql(*state, "SELECT sum(length(blob)) FROM tail");
+		most = bytes > most ? bytes : most;
+		assert_int_equal(storetest_sql(*state, sql), 0);
+	}
+	assert_in_range(most, FOLD_MERGED_BYTES / 2, FOLD_MERGED_BYTES + (2 << 20));
+	assert_true(storetest_sql(*state, "SELECT count(*) FROM chunk") >= 170);
+	storetest_close(s);
+	storetest_check(*state);
+	for (k = 0; k < MANY; k++)
+		many_check(*state, id[k], k);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -602,6 +675,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_fold_waits_until_due, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fold_in_slices, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_merged_rows_are_limited, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_long_series_are_sealed_on_the_way, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
