@@ -316,16 +316,16 @@ static int monitor_sim_write(const struct simulate *m, const struct simulate_opt
 
 static int monitor_simulate(void)
 {
-	const struct simulate_options o = {
-		.seed = 1,
-		.steps = mon.simulate_steps ? mon.simulate_steps : MONITOR_STEPS,
-		.period_ns = MONITOR_STEP_NS,
-		.tick_ns = 1000000000,
-		.ranks = 1,
-		.hosts = 1,
-		.gpus = 1,
-		.cpus = MONITOR_CPUS,
-		.start_ns = clock_ns(CLOCK_REALTIME)};
+	const struct simulate_options o = {.seed = 1,
+					   .steps = mon.simulate_steps ? mon.simulate_steps
+								       : MONITOR_STEPS,
+					   .period_ns = MONITOR_STEP_NS,
+					   .tick_ns = 1000000000,
+					   .ranks = 1,
+					   .hosts = 1,
+					   .gpus = 1,
+					   .cpus = MONITOR_CPUS,
+					   .start_ns = clock_ns(CLOCK_REALTIME)};
 	struct simulate *m;
 	struct err e = {0};
 	int status;

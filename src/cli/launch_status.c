@@ -165,7 +165,7 @@ static bool status_hear(struct status *s)
 
 static void status_loop(struct status *s)
 {
-	static bool (*const show[])(struct status *s) = {
+	static bool (*const show[])(struct status * s) = {
 		[LAUNCH_STATUS_BAR] = status_show_bar,
 		[LAUNCH_STATUS_LINE] = status_show_line,
 		[LAUNCH_STATUS_LOG] = status_show_log,

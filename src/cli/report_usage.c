@@ -179,8 +179,7 @@ static void report_filesystems(struct report_machine *m)
 
 	while ((i = usage_next(m->u, m->host, "filesystem/available", i))) {
 		total = usage_find(m->u, m->host, "filesystem/total", i->s->labels);
-		if (!total || !(total->last > 0) ||
-		    1 - i->last / total->last < USAGE_NEARLY_FULL)
+		if (!total || !(total->last > 0) || 1 - i->last / total->last < USAGE_NEARLY_FULL)
 			continue;
 		report_comma(m);
 		buf_printf(&m->line, "%s %.1f %%", usage_label(i, "mount", value),
@@ -402,9 +401,9 @@ static void report_process(struct table *t, const struct usage *u, const struct 
 static void report_processes(const struct usage *u, const struct term *term)
 {
 	static const struct table_column columns[] = {
-		{"ROLE", TABLE_ELIDE},      {"SLOT", TABLE_RIGHT},    {"HOST", TABLE_ELIDE},
-		{"CPUS", TABLE_RIGHT},      {"RSS PEAK", TABLE_RIGHT}, {"THREADS", TABLE_RIGHT},
-		{"READ", TABLE_RIGHT},      {"CACHED", TABLE_RIGHT},  {"BLOCKED", TABLE_RIGHT},
+		{"ROLE", TABLE_ELIDE},   {"SLOT", TABLE_RIGHT},     {"HOST", TABLE_ELIDE},
+		{"CPUS", TABLE_RIGHT},   {"RSS PEAK", TABLE_RIGHT}, {"THREADS", TABLE_RIGHT},
+		{"READ", TABLE_RIGHT},   {"CACHED", TABLE_RIGHT},   {"BLOCKED", TABLE_RIGHT},
 		{"NO CPU", TABLE_RIGHT},
 	};
 	struct usage_process *all;

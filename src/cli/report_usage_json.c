@@ -122,21 +122,23 @@ static void json_gpu(struct json *j, const struct usage *u, const struct usage_g
 {
 	static const struct {
 		const char *key, *metric;
-	} stats[] = {
-		{"busy", "gpu/busy"},
-		{"sm_active", "gpu/sm/active"},
-		{"tensor_active", "gpu/tensor/active"},
-		{"memory_used_bytes", "gpu/memory/used"},
-		{"memory_total_bytes", "gpu/memory/total"},
-		{"power_w", "gpu/power"},
-		{"temperature_cel", "gpu/temperature"},
-		{"throttled", "gpu/throttled"},
-	}, sums[] = {
-		{"energy_j", "gpu/energy"},
-		{"ecc_corrected", "gpu/ecc/corrected"},
-		{"ecc_uncorrected", "gpu/ecc/uncorrected"},
-		{"xid", "gpu/xid"},
-	};
+	} stats[] =
+		{
+			{"busy", "gpu/busy"},
+			{"sm_active", "gpu/sm/active"},
+			{"tensor_active", "gpu/tensor/active"},
+			{"memory_used_bytes", "gpu/memory/used"},
+			{"memory_total_bytes", "gpu/memory/total"},
+			{"power_w", "gpu/power"},
+			{"temperature_cel", "gpu/temperature"},
+			{"throttled", "gpu/throttled"},
+		},
+	  sums[] = {
+		  {"energy_j", "gpu/energy"},
+		  {"ecc_corrected", "gpu/ecc/corrected"},
+		  {"ecc_uncorrected", "gpu/ecc/uncorrected"},
+		  {"xid", "gpu/xid"},
+	  };
 	const struct usage_item *busy = usage_find(u, g->host, "gpu/busy", g->labels);
 	size_t i;
 
@@ -160,7 +162,7 @@ static void json_process(struct json *j, const struct usage *u, const struct usa
 	static const struct {
 		const char *key, *metric;
 	} stats[] = {
-		{"cpu_cores", "process/cpu"},	{"rss_bytes", "process/rss"},
+		{"cpu_cores", "process/cpu"},   {"rss_bytes", "process/rss"},
 		{"threads", "process/threads"}, {"read_cached", "process/read/cached"},
 		{"blocked", "process/blocked"}, {"runqueue", "process/runqueue"},
 	};
@@ -214,9 +216,10 @@ void report_usage_json(struct json *j, const struct usage *u, const struct usage
 
 void report_usage_json_standouts(struct json *j, const struct standout *all, size_t n)
 {
-	static const char *const units[] = {
-		[STANDOUT_TIME] = "1", [STANDOUT_SHARE] = "1", [STANDOUT_COUNT] = "1",
-		[STANDOUT_BYTES] = "By"};
+	static const char *const units[] = {[STANDOUT_TIME] = "1",
+					    [STANDOUT_SHARE] = "1",
+					    [STANDOUT_COUNT] = "1",
+					    [STANDOUT_BYTES] = "By"};
 	size_t i;
 
 	json_key(j, "stands_out");

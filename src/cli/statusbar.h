@@ -19,7 +19,7 @@
 struct statusbar {
 	int fd; /* owned; -1 none */
 	bool color;
-	int rows, columns; /* of the terminal when it was last drawn; rows 0: nothing is drawn */
+	int rows, columns;  /* of the terminal when it was last drawn; rows 0: nothing is drawn */
 	struct buf waiting; /* what the terminal did not take yet */
 };
 

@@ -200,8 +200,8 @@ static const struct statusline_mark *statusline_base(const struct statusline_spe
 	return &v->marks[i];
 }
 
-void statusline_add(struct statusline_speed *v, const struct statusline_mark *m,
-		    int64_t first_step, int64_t now_ns, struct statusline *s)
+void statusline_add(struct statusline_speed *v, const struct statusline_mark *m, int64_t first_step,
+		    int64_t now_ns, struct statusline *s)
 {
 	const struct statusline_mark *base;
 	int64_t done = s->step - first_step + 1, begun_at = first_step > 1 ? first_step : 0, usual;

@@ -16,18 +16,18 @@
 /* What is known now. Numbers are NaN where not known. */
 struct statusline {
 	double elapsed_s;
-	int64_t step;      /* last one that ended; SINK_STEP_NONE: none yet */
-	int64_t total;     /* steps in all; 0 not known */
-	double loss;       /* last value */
+	int64_t step;  /* last one that ended; SINK_STEP_NONE: none yet */
+	int64_t total; /* steps in all; 0 not known */
+	double loss;   /* last value */
 	double steps_s, samples_s, tokens_s;
 	double eta_s;
-	double quiet_s;    /* since the last step ended, if that is remarkably long */
-	unsigned gpus;     /* whose load is known */
-	double gpu_busy;   /* mean of these, 0 to 1 */
+	double quiet_s;             /* since the last step ended, if that is remarkably long */
+	unsigned gpus;              /* whose load is known */
+	double gpu_busy;            /* mean of these, 0 to 1 */
 	double gpu_used, gpu_total; /* bytes, of the fullest */
-	double cpu_busy;   /* 0 to 1; only shown without GPUs and steps */
-	double rss, limit; /* bytes of the run's processes, and what limits them */
-	uint64_t lost;     /* records dropped or overwritten */
+	double cpu_busy;            /* 0 to 1; only shown without GPUs and steps */
+	double rss, limit;          /* bytes of the run's processes, and what limits them */
+	uint64_t lost;              /* records dropped or overwritten */
 };
 
 /* All NaN, no steps. */
@@ -55,7 +55,7 @@ struct statusline_speed {
 /* Add what was read now (first_step: number of the first one of the attempt) and set
  * steps_s, samples_s, tokens_s, eta_s and quiet_s: over the last 10 s of steps, or the
  * last two that differ. Fewer steps than before: it began again. */
-void statusline_add(struct statusline_speed *v, const struct statusline_mark *m,
-		    int64_t first_step, int64_t now_ns, struct statusline *s);
+void statusline_add(struct statusline_speed *v, const struct statusline_mark *m, int64_t first_step,
+		    int64_t now_ns, struct statusline *s);
 
 #endif

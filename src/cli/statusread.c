@@ -277,10 +277,8 @@ static void statusread_take(const struct statusread_ref *ref, const struct store
 
 static int statusread_values(struct statusread *r, struct statusline *out)
 {
-	struct statusread_sums sums = {.busy = NAN,
-				       .used = NAN,
-				       .machine = NAN,
-				       .mark = {.samples = NAN, .tokens = NAN}};
+	struct statusread_sums sums = {
+		.busy = NAN, .used = NAN, .machine = NAN, .mark = {.samples = NAN, .tokens = NAN}};
 	struct err e = {0};
 	size_t i;
 	int err;

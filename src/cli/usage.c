@@ -35,6 +35,7 @@ static const struct usage_row {
 	{"memory/total", 0},
 	{"memory/limit", 0},
 	{"memory/oom_kills", 0},
+	{"oom/risk", 0},
 	{"swap/used", 0},
 	{"swap/total", 0},
 	{"swap/in", 0},
@@ -44,8 +45,6 @@ static const struct usage_row {
 	{"disk/read", USAGE_RATE},
 	{"disk/written", USAGE_RATE},
 	{"disk/busy", 0},
-	{"disk/used", 0},
-	{"disk/total", 0},
 	{"filesystem/total", 0},
 	{"filesystem/used", 0},
 	{"filesystem/available", 0},
@@ -303,7 +302,7 @@ static int usage_ask_all(struct usage *u, const struct usage_steps *steps, struc
 	const struct store_range all = {.all_segments = true};
 	struct usage_ask asks[] = {
 		{0, {.range = all, .points = 1, .no_raw = true}, usage_take_total},
-		{USAGE_P95, {.range = all, .points = USAGE_SLICES}, usage_take_p95},
+		{USAGE_P95, {.range = all, .points = USAGE_P95_SLICES}, usage_take_p95},
 		{USAGE_RATE, {.range = all, .points = USAGE_SLICES}, usage_take_rates},
 		{USAGE_STEPS, {.range = all, .points = 1, .no_raw = true}, usage_take_steps},
 	};
@@ -333,8 +332,7 @@ static int usage_take_fact(void *arg, unsigned host, uint32_t process, const cha
 	if (strcmp(p->role, "host") != 0)
 		return 0;
 	u->facts = xgrow(u->facts, u->n_facts, &u->cap_facts, sizeof(*u->facts));
-	u->facts[u->n_facts++] =
-		(struct usage_fact){p->host_name, xstrdup(key), term_clean(value)};
+	u->facts[u->n_facts++] = (struct usage_fact){p->host_name, xstrdup(key), term_clean(value)};
 	return 0;
 }
 
@@ -439,8 +437,8 @@ static struct usage_place *usage_places(const struct usage *u, const char *const
 
 		while ((item = usage_next(u, NULL, names[i], item))) {
 			places = xgrow(places, n, &cap, sizeof(*places));
-			places[n++] = (struct usage_place){item->s->host_name, item->s->labels,
-							   item};
+			places[n++] =
+				(struct usage_place){item->s->host_name, item->s->labels, item};
 		}
 	}
 	if (n)
@@ -531,8 +529,8 @@ struct usage_energy usage_energy(const struct usage *u, const struct usage_steps
 		en.by_energy++;
 		usage_add(&en.total, i->sum);
 		power = usage_find(u, i->s->host_name, "gpu/power", i->s->labels);
-		usage_add(&en.watts, isnan(i->rate_steps) && power ? power->in_steps
-								   : i->rate_steps);
+		usage_add(&en.watts,
+			  isnan(i->rate_steps) && power ? power->in_steps : i->rate_steps);
 	}
 	while ((i = usage_next(u, NULL, "gpu/power", i))) {
 		if (usage_find(u, i->s->host_name, "gpu/energy", i->s->labels))

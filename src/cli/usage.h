@@ -8,8 +8,9 @@
 
 #include "cli/view.h"
 
-/* Slices of a long series for its p95 and its highest rate; as long as there are no more
+/* Slices of a long series, for its p95 and for its highest rate; as long as there are no more
  * readings than that they are the readings. */
+#define USAGE_P95_SLICES 16384u
 #define USAGE_SLICES 1000u
 #define USAGE_LABEL_MAX 256 /* bytes of a label's value, NUL included; the rest is cut */
 
@@ -78,10 +79,10 @@ const char *usage_fact(const struct usage *u, const char *host, const char *key)
 
 /* A GPU or a part of one (MIG). */
 struct usage_gpu {
-	const char *host, *labels;      /* gpu="0", or gpu="0",mig="1" */
-	char number[USAGE_LABEL_MAX];   /* "0", or "0/1" */
-	const char *name;               /* NULL: not known */
-	char reason[USAGE_LABEL_MAX];   /* for which it was held down most; "" for none */
+	const char *host, *labels;    /* gpu="0", or gpu="0",mig="1" */
+	char number[USAGE_LABEL_MAX]; /* "0", or "0/1" */
+	const char *name;             /* NULL: not known */
+	char reason[USAGE_LABEL_MAX]; /* for which it was held down most; "" for none */
 	double reason_share;
 };
 

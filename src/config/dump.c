@@ -138,7 +138,7 @@ static void dump_value(const struct config *c, const struct config_key *k, const
 static void dump_items(const struct config *c, const struct config_key *k, const struct value *v,
 		       struct json *j)
 {
-	size_t i, at, rows = v->n ? v->n_values / v->n : 0;
+	size_t i, at, rows = v->n ? v->n_values / v->n : 1;
 
 	json_array(j);
 	for (i = 0; i < v->n_values; i++) {

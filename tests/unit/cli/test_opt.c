@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "cli/opt.h"
 
-static bool flag_quiet, flag_all;
+static bool flag_quiet, flag_all, flag_both;
 static const char *text;
 static int64_t count, span, size;
 static char calls[64];
@@ -33,6 +33,7 @@ static int call(const char *arg, void *to)
 static const struct opt rows[] = {
 	{.name = "quiet", .letter = 'q', .type = OPT_FLAG, .to = &flag_quiet, .help = "h"},
 	{.name = "all", .letter = 'a', .type = OPT_FLAG, .to = &flag_all, .help = "h"},
+	{.name = "two_long-words", .type = OPT_FLAG, .to = &flag_both, .help = "h"},
 	{.name = "text", .letter = 't', .type = OPT_STR, .value = "T", .to = &text, .help = "h"},
 	{.name = "count",
 	 .letter = 'n',
@@ -82,7 +83,7 @@ static int parse(const char *words)
 	static char copy[256];
 	char *save, *word;
 
-	flag_quiet = flag_all = false;
+	flag_quiet = flag_all = flag_both = false;
 	text = NULL;
 	count = span = size = -1;
 	calls[0] = '\0';
@@ -102,6 +103,11 @@ static void test_long(void **state)
 	assert_false(flag_all);
 	assert_string_equal(text, "a=b");
 	assert_int_equal(count, 7);
+	assert_int_equal(parse("--two-long_words"), 2);
+	assert_true(flag_both);
+	assert_int_equal(parse("--two_long-word"), -1);
+	assert_int_equal(parse("--two_long-wordss"), -1);
+	assert_int_equal(parse("--two.long.words"), -1);
 	assert_int_equal(parse("--text= --text -x"), 4);
 	assert_string_equal(text, "-x");
 	assert_int_equal(parse("--text="), 2);
