@@ -232,7 +232,7 @@ static void doctor_print_groups(const struct doctor_probe *p, const struct term 
 	for (i = 0; i < p->n_groups; i++) {
 		const struct runner_group *g = &p->groups[i];
 
-		known = doctor_known_rows(p, g->group);
+		known = g->open ? doctor_known_rows(p, g->group) : 0;
 		table_cell(t, TERM_PLAIN, g->group->name);
 		table_cellf(t, known ? TERM_GREEN : TERM_DIM, "%zu of %zu", known,
 			    g->group->n_metrics);

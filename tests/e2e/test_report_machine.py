@@ -7,6 +7,8 @@ import math
 
 import pytest
 
+from conftest import BUILD
+
 SIMULATE = ("simulate", "--start", "2026-01-02T03:04:05Z", "--quiet")
 
 
@@ -60,28 +62,48 @@ def test_machine(lapse):
     assert report["stands_out"] == []
 
 
-def test_gpus_and_energy(lapse):
+def step_times(lapse, run):
+    """Start of the first and end of the last step of two ranks, ns."""
+    starts, ends = [], []
+    for rank in (0, 1):
+        durations, begins = points(lapse, run, f"step{{rank={rank}}}")
+        starts += begins
+        ends += [t + int(v) for t, v in zip(begins, durations)]
+    return min(starts), max(ends)
+
+
+def check_gauges(lapse, run, gpu):
+    for key, name in (("busy", "gpu/busy"), ("power_w", "gpu/power"),
+                      ("temperature_cel", "gpu/temperature"),
+                      ("memory_used_bytes", "gpu/memory/used")):
+        values, _ = points(lapse, run, f"{name}{{gpu={gpu['gpu']}}}")
+        assert gpu[key]["mean"] == pytest.approx(sum(values) / len(values))
+        assert gpu[key]["max"] == max(values)
+    assert gpu["sm_active"]["mean"] is None and gpu["name"] is None
+
+
+def test_gpus(lapse):
     run, report = simulated(lapse, "--steps", "600", "--gpus", "2", "--ranks", "2")
     assert [g["gpu"] for g in report["gpus"]] == ["0", "1"]
-    first = {"busy": "gpu/busy", "power_w": "gpu/power", "temperature_cel": "gpu/temperature",
-             "memory_used_bytes": "gpu/memory/used"}
-    total = watts = 0
-    steps, begins = points(lapse, run, "step{rank=0}")
-    ends = [t + int(v) for t, v in zip(begins, steps)]
-    others, other_begins = points(lapse, run, "step{rank=1}")
-    start = min(begins + other_begins)
-    stop = max(ends + [t + int(v) for t, v in zip(other_begins, others)])
+    start, stop = step_times(lapse, run)
     for gpu in report["gpus"]:
-        for key, name in first.items():
-            values, times = points(lapse, run, f"{name}{{gpu={gpu['gpu']}}}")
-            assert gpu[key]["mean"] == pytest.approx(sum(values) / len(values))
-            assert gpu[key]["max"] == max(values)
-            if key == "busy":
-                inside = [v for v, t in zip(values, times) if start <= t <= stop]
-                assert gpu["busy_in_steps"] == pytest.approx(sum(inside) / len(inside))
+        check_gauges(lapse, run, gpu)
+        values, times = points(lapse, run, f"gpu/busy{{gpu={gpu['gpu']}}}")
+        inside = [v for v, t in zip(values, times) if start <= t <= stop]
+        assert gpu["busy_in_steps"] == pytest.approx(sum(inside) / len(inside))
+    text = lapse("report", run).stdout
+    assert "\nGPUs\n" in text and "\n  energy " in text and "\nMachine  node0, 8 CPUs\n" in text
+    # Columns of which nothing is known are not there.
+    assert "TENSOR" not in text and "MOSTLY BY" not in text
+
+
+def test_energy(lapse):
+    run, report = simulated(lapse, "--steps", "600", "--gpus", "2", "--ranks", "2")
+    start, stop = step_times(lapse, run)
+    total = watts = 0
+    for gpu in report["gpus"]:
         values, times = points(lapse, run, f"gpu/energy{{gpu={gpu['gpu']}}}")
         assert gpu["energy_j"] == pytest.approx(sum(values))
-        assert gpu["sm_active"]["mean"] is None and gpu["name"] is None
         total += sum(values)
         inside = [i for i, t in enumerate(times) if start <= t <= stop]
         watts += per_second([values[i] for i in inside], [times[i] for i in inside])
@@ -92,10 +114,6 @@ def test_gpus_and_energy(lapse):
     assert energy["per_step_j"] == pytest.approx(joules / 600)
     assert energy["per_sample_j"] == pytest.approx(joules / (2 * 600 * 32))
     assert energy["gpus_by_energy"] == 2 and energy["gpus_by_power"] == 0
-    text = lapse("report", run).stdout
-    assert "\nGPUs\n" in text and "\n  energy " in text and "\nMachine  node0, 8 CPUs\n" in text
-    # Columns of which nothing is known are not there.
-    assert "TENSOR" not in text and "MOSTLY BY" not in text
 
 
 def test_p95_of_a_long_run_is_of_slices(lapse):
@@ -156,3 +174,19 @@ def test_this_machine(lapse):
     assert 0.02 < command["cpu_cores"]["max"] < 1.5
     text = lapse("report", "last").stdout
     assert "\nProcesses\n" in text and "\n  CPU " in text
+
+
+def test_gpu_library(lapse):
+    """Live, with a library that plays a GPU: what only real GPUs tell."""
+    library = BUILD / "tests" / "fake" / "libnvidia-ml-fake.so"
+    if not library.exists():
+        pytest.fail(f"{library} has not been built")
+    lapse.env["LAPSE_NVML"] = str(library)
+    assert lapse("run", "--", "sleep", "4").returncode == 0 and lapse.settled()
+    report = lapse.json("report", "last")
+    gpu = report["gpus"][0]
+    assert gpu["gpu"] == "0" and gpu["name"]
+    assert gpu["busy"]["count"] >= 2 and gpu["memory_total_bytes"]["last"] > 1 << 30
+    assert gpu["sm_active"]["mean"] is not None
+    assert report["energy"]["total_j"] > 0 and report["energy"]["per_step_j"] is None
+    assert gpu["name"] in lapse("report", "last").stdout

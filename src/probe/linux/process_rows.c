@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "probe/gpu/procs.h"
 #include "wire/sink.h"
 
 #define PROCESS_LABELS "role,slot"
@@ -84,6 +85,13 @@ const struct probe_metric process_rows[PROCESS_ROWS] = {
 		"resident memory, shared pages divided by how many processes have them; one process a "
 		"minute, if switched on",
 		"/proc/PID/smaps_rollup", SINK_GAUGE, PROBE_COST_RARE, PROCESS_LABELS},
+	[PROCESS_GPU_MEMORY] = {"process/gpu/memory", "By",
+		"memory that it has on all NVIDIA GPUs; where pids of the machine are those of the "
+		"agent",
+		"NVML ComputeRunningProcesses", SINK_GAUGE, PROBE_COST_RARE, PROCESS_LABELS},
+	[PROCESS_GPU_BUSY] = {"process/gpu/busy", "1",
+		"NVIDIA GPUs that it kept busy since the reading before: 0.5 is half of one",
+		"NVML ProcessUtilization", SINK_GAUGE, PROBE_COST_RARE, PROCESS_LABELS},
 };
 /* clang-format on */
 
@@ -143,6 +151,18 @@ static void process_put_reads(const struct probe_detail *d, struct probe_set *s,
 		       stored < bytes ? 1 - stored / bytes : 0, why);
 }
 
+static void process_put_gpus(const struct probe_proc *p, struct probe_set *s,
+			     const uint32_t points[PROCESS_ROWS])
+{
+	static const char none[] = "it uses no GPU", nobody[] = "no GPU driver tells it";
+	double value = 0;
+	int err = gpu_procs_get(p->pid, &value);
+
+	process_put_if(s, points[PROCESS_GPU_MEMORY], !err, value, err == -ENOENT ? none : nobody);
+	err = gpu_procs_busy(p->pid, &value);
+	process_put_if(s, points[PROCESS_GPU_BUSY], !err, value, err == -ENOENT ? none : nobody);
+}
+
 static void process_put_detail(const struct probe_proc *p, struct probe_set *s,
 			       const uint32_t points[PROCESS_ROWS])
 {
@@ -173,6 +193,7 @@ static void process_put_detail(const struct probe_proc *p, struct probe_set *s,
 	process_put_if(s, points[PROCESS_RUNQUEUE], process_has(d, PROBE_DETAIL_WAIT) && span_s > 0,
 		       wait_s < span_s ? wait_s / span_s : 1, process_why(d, PROBE_DETAIL_WAIT));
 	probe_put(s, points[PROCESS_BLOCKED], d->seen ? (double)d->stuck / d->seen : 0);
+	process_put_gpus(p, s, points);
 }
 
 void process_put(struct probe_proc *p, struct probe_set *s, const uint32_t points[PROCESS_ROWS])

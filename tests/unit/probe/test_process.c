@@ -12,9 +12,11 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "probe/gpu/procs.h"
 #include "probe/groups.h"
 #include "stored.h"
 
@@ -483,6 +485,29 @@ static void test_pss(void **state)
 	stored_remove(root, "");
 }
 
+static void test_gpu(void **state)
+{
+	struct gpu_proc procs[] = {{600, 3e9, 0.5}, {600, 1e9, NAN}, {99999, 5e9, 1}};
+	char root[STORED_PATH];
+
+	(void)state;
+	stored_copy("run_hybrid", root);
+	runrig_open(&r, root, 600);
+	runrig_at(&r, 1);
+	assert_string_equal(runrig_why(&r, "process/gpu/memory", COMMAND),
+			    "no GPU driver tells it");
+	gpu_procs_set(procs, 3);
+	at = 1;
+	read_on(10);
+	/* on two GPUs: added up */
+	assert_true(runrig_value(&r, "process/gpu/memory", COMMAND) == 4e9);
+	assert_true(runrig_value(&r, "process/gpu/busy", COMMAND) == 0.5);
+	assert_string_equal(runrig_why(&r, "process/gpu/memory", WORKER(0)), "it uses no GPU");
+	gpu_procs_forget();
+	runrig_close(&r);
+	stored_remove(root, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,6 +517,7 @@ int main(void)
 		cmocka_unit_test(test_killed),     cmocka_unit_test(test_blocked),
 		cmocka_unit_test(test_unreadable), cmocka_unit_test(test_el7),
 		cmocka_unit_test(test_many),       cmocka_unit_test(test_pss),
+		cmocka_unit_test(test_gpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
