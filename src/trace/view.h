@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * view.h - the rows that analyses work on: those of a trace (or of all ranks) chosen and
+ * timed by one of two rules, as arrays in memory. docs/trace-numbers.md, "Rows".
+ *
+ *   exact  every row with dur and cat that is not quarantined; ns as written; the last
+ *          profiler step stays.
+ *   hta    what Holistic Trace Analysis 0.6.1 uses by default: with fractional
+ *          times ts up and end down to whole us (dur may become -1 us), without the last
+ *          ProfilerStep, GPU rows by stream and correlation, its row duplicates.
+ *          hta_exact: the same rows without rounding (HTA_DISABLE_NS_ROUNDING=1).
+ */
+#ifndef TRACE_VIEW_H
+#define TRACE_VIEW_H
+
+#include "trace/trace.h"
+
+enum view_rule {
+	VIEW_EXACT,
+	VIEW_HTA,
+	VIEW_HTA_EXACT
+};
+
+enum view_class {
+	VIEW_COMPUTATION,
+	VIEW_COMMUNICATION,
+	VIEW_MEMORY,
+	VIEW_OTHER,
+	VIEW_CLASSES
+};
+
+/* One row. 64 bytes. */
+struct view_row {
+	int64_t ts, end; /* ns; relative to the smallest ts of all ranks for the hta rules, else
+			    as in the trace */
+	int64_t correlation;
+	uint32_t row;   /* of the trace (trace_block) */
+	uint32_t index; /* place in traceEvents */
+	uint32_t name;  /* text id */
+	uint32_t args;
+	int32_t stream;
+	int32_t step;     /* number N of ProfilerStep#N that it belongs to; -1 none */
+	uint32_t partner; /* hta: index_correlation (docs/trace-numbers.md): place in traceEvents of
+			     its launch or kernel; 0: it has a correlation and no partner;
+			     UINT32_MAX: no correlation */
+	uint16_t track;
+	uint8_t cat;   /* enum trace_cat */
+	uint8_t class; /* enum view_class, of GPU rows */
+	bool is_gpu;
+};
+
+struct view_step {
+	int64_t ts, end; /* of the CPU row named ProfilerStep#N */
+	int64_t number;
+};
+
+struct view {
+	struct trace *trace; /* not owned */
+	enum view_rule rule;
+	struct view_row *rows; /* by (ts, index); GPU and CPU */
+	size_t n;
+	struct view_step *steps; /* by ts */
+	size_t n_steps;
+	int64_t rank;
+	bool rounded;        /* hta: times were rounded */
+	bool dropped_last;   /* hta: rows of the last step are not here */
+	int64_t first, last; /* smallest ts, largest end of all rows */
+};
+
+struct view_options {
+	enum view_rule rule;
+	bool include_last; /* hta: keep the last profiler step */
+	/* exact: only rows that begin in [from, to) ns, or in these steps; 0, 0: all. */
+	int64_t from, to, step_from, step_to;
+};
+
+/* The view of each of n traces (ranks of one job: times of the hta rules are relative to the
+ * smallest ts of all). ret: array of n views that the caller passes to view_free(). 0,
+ * -ENOMEM. */
+int view_new(struct trace *const traces[], size_t n, const struct view_options *o,
+	     struct view **ret);
+void view_free(struct view *v, size_t n);
+
+/* HTA's class of a kernel name (docs/trace-numbers.md, "Classes"); for exact rules today's
+ * names are known too (hip and rccl kernels, memcpys of all vendors). */
+enum view_class view_class_of(const char *name, enum trace_cat cat, enum view_rule rule);
+
+/* Rows with this correlation: launches (CPU) and work (GPU). Ids of rows in v->rows of
+ * one correlation are neighbours in the returned array, by (ts). Built at the first call. */
+struct view_link {
+	const uint32_t *rows;
+	size_t n;
+};
+struct view_link view_linked(struct view *v, int64_t correlation);
+
+/* Intervals as half-open [ts, end), merged: sorted, touching and overlapping ones joined. In
+ * place; returns how many are left. */
+struct view_span {
+	int64_t ts, end;
+};
+size_t view_merge(struct view_span *s, size_t n);
+int64_t view_total(const struct view_span *s, size_t n); /* sum, ns */
+/* |a intersected with b|, both merged. */
+int64_t view_overlap(const struct view_span *a, size_t na, const struct view_span *b, size_t nb);
+
+#endif
