@@ -69,6 +69,9 @@ int cmd_rm(int argc, char **argv);
 const struct opt *cmd_fsck_options(void);
 int cmd_fsck(int argc, char **argv);
 
+const struct opt *cmd_trace_options(void);
+int cmd_trace(int argc, char **argv);
+
 const struct opt *cmd_version_options(void);
 int cmd_version(int argc, char **argv);
 

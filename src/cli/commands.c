@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+#include "cli/tracecmd.h"
+
 #define RUN_NEEDED                                                                                 \
 	"RUN is an id, the beginning of one, \"last\" (the newest), or the path of a run's\n"      \
 	"folder."
@@ -123,6 +125,22 @@ const struct command commands[] = {
 			    "  lapse report last --json | jq .samples.per_s_overall",
 		.options = cmd_report_options,
 		.run = cmd_report,
+	},
+	{
+		.name = "trace",
+		.args = "[SUBCOMMAND] [OPTIONS] FILE|FOLDER...",
+		.summary = "say what is slow in traces of PyTorch's profiler, and why",
+		.about = "FILE is a trace of Kineto or Chrome (.json, .json.gz, .json.zst, \"-\": stdin), "
+			 "a FOLDER\nevery trace in it: the ranks of a job. Without SUBCOMMAND: "
+			 "summary. lapse trace\nSUBCOMMAND --help tells each one's options.",
+		.examples = "  lapse trace rank0.pt.trace.json.gz\n"
+			    "  lapse trace top --sort self_device_time_total trace.json\n"
+			    "  lapse trace ranks profiles/\n"
+			    "  lapse trace diff before.json.gz after.json.gz",
+		.options = cmd_trace_options,
+		.run = cmd_trace,
+		.options_first = true,
+		.subs = tracecmds,
 	},
 	{
 		.name = "recover",

@@ -85,7 +85,7 @@ static int main_help(int argc, char **argv)
 	c = main_find(argv[0]);
 	if (!c)
 		return main_unknown(argv[0]);
-	opt_help(c);
+	opt_help(argc > 1 && opt_sub(c, argv[1]) ? opt_sub(c, argv[1]) : c);
 	return 0;
 }
 

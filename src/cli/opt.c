@@ -262,6 +262,26 @@ static void opt_help_row(const struct opt *o, size_t width)
 	opt_wrap(o->help, width, width);
 }
 
+const struct command *opt_sub(const struct command *c, const char *name)
+{
+	size_t len = strlen(c->name);
+	const struct command *sub;
+
+	for (sub = c->subs; sub && sub->name; sub++)
+		if (strcmp(sub->name + len + 1, name) == 0)
+			return sub;
+	return NULL;
+}
+
+static void opt_help_subs(const struct command *c)
+{
+	const struct command *sub;
+
+	printf("\nSubcommands:\n");
+	for (sub = c->subs; sub->name; sub++)
+		printf("  %-13s %s\n", sub->name + strlen(c->name) + 1, sub->summary);
+}
+
 void opt_help(const struct command *c)
 {
 	static const struct opt help = {.name = "help", .letter = 'h', .help = "print this text"};
@@ -272,6 +292,8 @@ void opt_help(const struct command *c)
 	       c->summary + 1);
 	if (c->about[0] != '\0')
 		printf("\n%s\n", c->about);
+	if (c->subs)
+		opt_help_subs(c);
 	for (o = c->options(); o->name; o++) {
 		n = 6 + 2 + strlen(o->name) + (o->value ? 1 + strlen(o->value) : 0) + 2;
 		if (n > width && n <= 34)

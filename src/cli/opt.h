@@ -41,6 +41,8 @@ struct command {
 	/* Runs with the arguments behind the options; returns the exit status. */
 	int (*run)(int argc, char **argv);
 	bool options_first; /* stop at the first argument that is no option */
+	/* Subcommands, ended by name NULL; their names begin with this one's and a space. */
+	const struct command *subs;
 };
 
 /* Parse argv[1..] by the rows of c, which it fills. Prints --help (to stdout)
@@ -50,6 +52,9 @@ struct command {
  * and options may be mixed unless options_first; argv is permuted. "--" ends
  * the options. */
 int opt_parse(const struct command *c, int argc, char **argv, int *ret_status);
+
+/* The subcommand called `name` (without the command's); NULL if there is none. */
+const struct command *opt_sub(const struct command *c, const char *name);
 
 /* Print --help of a command to stdout. */
 void opt_help(const struct command *c);

@@ -25,7 +25,10 @@ enum term_style {
 	TERM_DIM,
 	TERM_RED,
 	TERM_YELLOW,
-	TERM_GREEN
+	TERM_GREEN,
+	TERM_BLUE,
+	TERM_MAGENTA,
+	TERM_CYAN
 };
 
 /* Print text in a style: escape codes only where t->color. */

@@ -80,7 +80,8 @@ struct trace_block {
 	uint32_t index[TRACE_BLOCK_ROWS];      /* place in traceEvents, all phases count */
 	uint32_t name[TRACE_BLOCK_ROWS];       /* text id */
 	uint32_t args[TRACE_BLOCK_ROWS];       /* id of struct trace_args; 0: nothing of it */
-	int32_t stream[TRACE_BLOCK_ROWS];      /* args.stream; TRACE_NONE, also when no number */
+	int32_t stream[TRACE_BLOCK_ROWS];      /* args.stream; TRACE_NONE, also when no number;
+						  INT32_MAX: larger (4294967295: all of a context) */
 	uint16_t track[TRACE_BLOCK_ROWS];      /* id of struct trace_track */
 	uint8_t cat[TRACE_BLOCK_ROWS];         /* enum trace_cat */
 	uint8_t flags[TRACE_BLOCK_ROWS];       /* enum trace_flag */
@@ -102,7 +103,7 @@ struct trace_args {
 	int32_t device, context; /* args.device, .context */
 	int32_t grid[3], block[3];
 	int32_t registers, shared_memory;             /* "registers per thread"; bytes */
-	float blocks_per_sm, warps_per_sm, occupancy; /* occupancy in percent, as written */
+	double blocks_per_sm, warps_per_sm, occupancy; /* occupancy in percent, as written */
 	int64_t bytes;                                /* memcpy, memset */
 	double bandwidth;                             /* "memory bandwidth (GB/s)" as written */
 	int32_t wait_on_stream;                       /* cuda_sync */

@@ -3,8 +3,8 @@
  * view.h - the rows that analyses work on: those of a trace (or of all ranks) chosen and
  * timed by one of two rules, as arrays in memory. docs/trace-numbers.md, "Rows".
  *
- *   exact  every row with dur and cat that is not quarantined; ns as written; the last
- *          profiler step stays.
+ *   exact  every row with dur that is not quarantined; ns as written; the last profiler
+ *          step stays; a row is the GPU's by its category (JAX: by its thread).
  *   hta    what Holistic Trace Analysis 0.6.1 uses by default: with fractional
  *          times ts up and end down to whole us (dur may become -1 us), without the last
  *          ProfilerStep, GPU rows by stream and correlation, its row duplicates.
@@ -38,16 +38,21 @@ struct view_row {
 	uint32_t index; /* place in traceEvents */
 	uint32_t name;  /* text id */
 	uint32_t args;
-	int32_t stream;
+	int32_t stream;   /* hta: args.stream; exact: of GPU rows that, else the thread's number */
 	int32_t step;     /* number N of ProfilerStep#N that it belongs to; -1 none */
 	uint32_t partner; /* hta: index_correlation (docs/trace-numbers.md): place in traceEvents of
 			     its launch or kernel; 0: it has a correlation and no partner;
 			     UINT32_MAX: no correlation */
+	uint32_t pair;    /* place in view.rows of the launch (of GPU rows) or of the work (of CPU
+			     rows): hta: the row that partner names; exact: the last call of the
+			     runtime or driver, the first work; UINT32_MAX: not here */
 	uint16_t track;
 	uint8_t cat;   /* enum trace_cat */
-	uint8_t class; /* enum view_class, of GPU rows */
-	bool is_gpu;
+	uint8_t class; /* enum view_class, of GPU rows; else VIEW_OTHER */
+	bool is_gpu;   /* exact: kernels, memcpys, memsets; hta: stream is not -1 */
 };
+
+#define VIEW_NO_ROW UINT32_MAX
 
 struct view_step {
 	int64_t ts, end; /* of the CPU row named ProfilerStep#N */
@@ -59,24 +64,40 @@ struct view {
 	enum view_rule rule;
 	struct view_row *rows; /* by (ts, index); GPU and CPU */
 	size_t n;
+	/* hta: places in rows in the order that HTA's table has: results that depend on the order
+	 * of equal times come out alike. NULL for exact. */
+	uint32_t *table;
 	struct view_step *steps; /* by ts */
 	size_t n_steps;
 	int64_t rank;
 	bool rounded;        /* hta: times were rounded */
 	bool dropped_last;   /* hta: rows of the last step are not here */
-	int64_t first, last; /* smallest ts, largest end of all rows */
+	int64_t origin;      /* ns that were subtracted from times (hta; 0 for exact) */
+	int64_t first, last; /* smallest ts, largest end of all rows, with those that devices_only
+				left out; 0, 0 without rows */
+	int64_t last_ts;     /* largest ts of those */
+	uint64_t left_out;   /* rows with a duration that the rule leaves out: broken ones, and
+				times beyond 73 years or 104 days of duration */
+	struct view_index *linked; /* made by view_linked() */
 };
 
 struct view_options {
 	enum view_rule rule;
 	bool include_last; /* hta: keep the last profiler step */
-	/* exact: only rows that begin in [from, to) ns, or in these steps; 0, 0: all. */
-	int64_t from, to, step_from, step_to;
+	/* exact: only rows that begin in [from, to) ns, or in these steps; 0, 0: all. A launch
+	 * before from is not known then. */
+	int64_t from, to, step_from, step_to; /* steps: [step_from, step_to) */
+	/* Only GPU rows, the calls that may have launched them, annotations and steps: all that
+	 * the tables but opdelay need, in some 40 % of the memory. hta: all rows with a
+	 * correlation. */
+	bool devices_only;
 };
 
 /* The view of each of n traces (ranks of one job: times of the hta rules are relative to the
  * smallest ts of all). ret: array of n views that the caller passes to view_free(). 0,
- * -ENOMEM. */
+ * -ENOMEM, -EOVERFLOW (more than VIEW_ROWS_MAX rows, which the duplicates of the hta rules
+ * can make). n of 0 is -EINVAL. */
+#define VIEW_ROWS_MAX (UINT32_MAX - 1)
 int view_new(struct trace *const traces[], size_t n, const struct view_options *o,
 	     struct view **ret);
 void view_free(struct view *v, size_t n);
@@ -91,7 +112,28 @@ struct view_link {
 	const uint32_t *rows;
 	size_t n;
 };
-struct view_link view_linked(struct view *v, int64_t correlation);
+struct view_link view_linked(struct view *v, int64_t correlation); /* n 0: none, no memory */
+
+/* Times in us as a program reads them that keeps us in doubles: what HTA computes with. */
+double view_us(int64_t ns);                                        /* of a duration */
+double view_ts_us(const struct view *v, const struct view_row *r); /* since origin */
+double view_end_us(const struct view *v, const struct view_row *r);
+
+/* A sort key and the element that it belongs to. */
+struct view_key {
+	uint64_t key;
+	uint32_t id;
+};
+/* Stable sort by key; spare has room for n. Linear in n. */
+void view_sort(struct view_key *keys, struct view_key *spare, size_t n);
+/* A signed number as a key that sorts alike. */
+static inline uint64_t view_key_of(int64_t number)
+{
+	return (uint64_t)number ^ (1ull << 63);
+}
+
+/* Number N of a name that begins with "ProfilerStep#N"; -1 if it does not. */
+int32_t view_step_number(const char *name);
 
 /* Intervals as half-open [ts, end), merged: sorted, touching and overlapping ones joined. In
  * place; returns how many are left. */

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * aggregate.c - see aggregate.h.
+ */
+#include "analyse/aggregate.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse/numeric.h"
+#include "analyse/room.h"
+
+struct group {
+	const char *name;
+	size_t len;
+	struct numeric_run run; /* us */
+	int64_t sum, min, max;  /* ns */
+	uint64_t calls;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+	size_t len = x->len < y->len ? x->len : y->len;
+	int c = memcmp(x->name, y->name, len);
+
+	return c ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+static void add_call(struct group *g, const struct view_row *r)
+{
+	int64_t dur = r->end - r->ts;
+
+	numeric_add(&g->run, view_us(dur));
+	g->min = g->calls && g->min < dur ? g->min : dur;
+	g->max = g->calls && g->max > dur ? g->max : dur;
+	g->sum += dur;
+	g->calls++;
+}
+
+/* Groups by name. *ret_groups is the caller's to free. */
+static int collect(const struct view *v, bool (*want)(const struct view_row *, int), int arg,
+		   struct group **ret_groups, size_t *ret_n)
+{
+	uint32_t texts = trace_texts(v->trace), i, n = 0;
+	struct group *all = calloc((size_t)texts + 1, sizeof(*all));
+	const struct view_row *r;
+	size_t k;
+
+	if (!all)
+		return -ENOMEM;
+	for (k = 0; k < v->n; k++) {
+		r = &v->rows[v->table ? v->table[k] : k];
+		if (want(r, arg))
+			add_call(&all[r->name], r);
+	}
+	for (i = 0; i < texts; i++) {
+		if (!all[i].calls)
+			continue;
+		all[n] = all[i];
+		all[n].name = trace_text(v->trace, i, &all[n].len);
+		n++;
+	}
+	qsort(all, n, sizeof(*all), by_name);
+	*ret_groups = all;
+	*ret_n = n;
+	return 0;
+}
+
+/* order: places of groups by sum, the greatest first, ties as pandas leaves them: sorted
+ * backwards and turned round. */
+static int order_by_sum(const struct group *groups, size_t n, uint32_t *order)
+{
+	double *keys = calloc(n + 1, sizeof(*keys));
+	size_t i;
+	uint32_t swap;
+
+	if (!keys)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		keys[i] = groups[i].run.sum;
+		order[i] = (uint32_t)(n - 1 - i);
+	}
+	numeric_order(keys, order, n);
+	for (i = 0; i < n / 2; i++) {
+		swap = order[i];
+		order[i] = order[n - 1 - i];
+		order[n - 1 - i] = swap;
+	}
+	free(keys);
+	return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Which groups HTA puts under "others". */
+static int mark_others(const struct group *groups, size_t n, const struct aggregate_options *o,
+		       uint8_t *other)
+{
+	uint32_t *order = malloc((n + 1) * sizeof(*order));
+	double *sums = malloc((2 * n + 1) * sizeof(*sums)), limit;
+	size_t i;
+	int rc = order && sums ? order_by_sum(groups, n, order) : -ENOMEM;
+
+	if (!rc) {
+		for (i = 0; i < n; i++)
+			sums[i] = groups[order[i]].run.sum + (i ? sums[i - 1] : 0);
+		/* Running sums fall where rounding left a name less than no time. */
+		memcpy(sums + n, sums, n * sizeof(*sums));
+		qsort(sums + n, n, sizeof(*sums), by_value);
+		limit = numeric_quantile(sums + n, n, o->quantile);
+		for (i = 0; i < n; i++)
+			/* "Always false" is HTA's comment on the first of these. */
+			other[order[i]] = !(groups[order[i]].run.sum < 0) &&
+					  (sums[i] > limit || i >= o->most_names);
+	}
+	free(order);
+	free(sums);
+	return rc;
+}
+
+static int emit(struct aggregate *a, const struct group *g, const struct numeric_run *run,
+		int64_t rank)
+{
+	struct aggregate_row *r;
+	int rc = room_for(&a->rows, a->n, &a->cap, sizeof(*a->rows));
+
+	if (rc)
+		return rc;
+	r = &a->rows[a->n++];
+	*r = (struct aggregate_row){.name = g->name,
+				    .calls = g->calls,
+				    .sum = g->sum,
+				    .max = g->max,
+				    .min = g->min,
+				    .mean_us = numeric_mean(run),
+				    .std_us = numeric_std(run),
+				    .rank = rank};
+	return 0;
+}
+
+/* What goes under "others", greatest sum first. */
+static struct group sum_others(const struct group *groups, size_t n, const uint32_t *order,
+			       const uint8_t *other)
+{
+	struct group ret = {.name = "others", .len = 6};
+	const struct group *g;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		g = &groups[order[i]];
+		if (!other[order[i]])
+			continue;
+		numeric_add(&ret.run, g->run.sum);
+		ret.min = ret.calls && ret.min < g->sum ? ret.min : g->sum;
+		ret.max = ret.calls && ret.max > g->sum ? ret.max : g->sum;
+		ret.sum += g->sum;
+		ret.calls += g->calls;
+	}
+	return ret;
+}
+
+/* HTA groups once more, by the new names: what was a sum of calls is now one value. */
+static int emit_again(struct aggregate *a, const struct group *groups, size_t n,
+		      const struct group *others, const uint8_t *other, int64_t rank)
+{
+	bool is_out = !others->calls;
+	struct group one;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < n && !rc; i++) {
+		if (other[i])
+			continue;
+		if (!is_out && by_name(others, &groups[i]) < 0) {
+			rc = emit(a, others, &others->run, rank);
+			is_out = true;
+		}
+		one = groups[i];
+		one.run = (struct numeric_run){0};
+		numeric_add(&one.run, groups[i].run.sum);
+		one.min = one.max = one.sum;
+		if (!rc)
+			rc = emit(a, &one, &one.run, rank);
+	}
+	return rc || is_out ? rc : emit(a, others, &others->run, rank);
+}
+
+static int group_again(struct aggregate *a, const struct group *groups, size_t n,
+		       const struct aggregate_options *o, int64_t rank)
+{
+	uint32_t *order = malloc((n + 1) * sizeof(*order));
+	uint8_t *other = calloc(n + 1, 1);
+	struct group others;
+	int rc = order && other ? mark_others(groups, n, o, other) : -ENOMEM;
+
+	if (!rc)
+		rc = order_by_sum(groups, n, order);
+	if (!rc) {
+		others = sum_others(groups, n, order, other);
+		rc = emit_again(a, groups, n, &others, other, rank);
+	}
+	free(order);
+	free(other);
+	return rc;
+}
+
+int aggregate_add(struct aggregate *a, const struct view *v, const struct aggregate_options *o,
+		  bool (*want)(const struct view_row *r, int arg), int arg)
+{
+	struct group *groups;
+	size_t i, n;
+	int rc = collect(v, want, arg, &groups, &n);
+
+	if (rc)
+		return rc;
+	if (o->most_names && n > o->most_names)
+		rc = group_again(a, groups, n, o, v->rank);
+	else
+		for (i = 0; i < n && !rc; i++)
+			rc = emit(a, &groups[i], &groups[i].run, v->rank);
+	free(groups);
+	return rc;
+}
+
+void aggregate_done(struct aggregate *a)
+{
+	free(a->rows);
+	memset(a, 0, sizeof(*a));
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/trace_subs.h"
+
+#include <math.h>
+
+const struct opt *trace_plain_options(void)
+{
+	static const struct opt rows[] = {TRACECMD_OPTIONS, TRACECMD_OUTPUT, {0}};
+
+	return rows;
+}
+
+const struct opt *trace_hta_options(void)
+{
+	static const struct opt rows[] = {TRACECMD_OPTIONS, TRACECMD_OUTPUT, TRACECMD_STEPS, TRACECMD_HTA, {0}};
+
+	return rows;
+}
+
+const struct opt *trace_plugin_options(void)
+{
+	static const struct opt rows[] = {TRACECMD_OPTIONS, TRACECMD_OUTPUT, TRACECMD_PLUGIN, {0}};
+
+	return rows;
+}
+
+const struct opt *trace_steps_options(void)
+{
+	static const struct opt rows[] = {TRACECMD_OPTIONS, TRACECMD_OUTPUT, TRACECMD_STEPS, {0}};
+
+	return rows;
+}
+
+int trace_run(const struct tracecmd_wish *w,
+	      int (*fill)(struct tracecmd_set *s, struct traceout *o), int argc, char **argv)
+{
+	struct tracecmd_set s;
+	int status = tracecmd_load(w, argc, argv, &s), err;
+	struct traceout *o;
+
+	if (!status) {
+		o = traceout_begin(&s);
+		err = fill(&s, o);
+		if (err)
+			traceout_drop(o);
+		/* Above 0: an exit status, and the user was told. */
+		status = err < 0 ? tracecmd_fail(&s, err, NULL) : err > 0 ? err : traceout_end(o);
+	}
+	tracecmd_done(&s);
+	return status;
+}
+
+void trace_number(struct sheet *sheet, double v)
+{
+	if (isnan(v))
+		sheet_missing(sheet);
+	else
+		sheet_double(sheet, v);
+}
+
+void trace_describe(struct sheet *sheet, const struct numeric_describe *d)
+{
+	trace_number(sheet, d->mean);
+	trace_number(sheet, d->std);
+	trace_number(sheet, d->min);
+	trace_number(sheet, d->q25);
+	trace_number(sheet, d->q50);
+	trace_number(sheet, d->q75);
+	trace_number(sheet, d->max);
+}
+
+void trace_text_cell(struct sheet *sheet, const struct trace *t, uint32_t id)
+{
+	sheet_text(sheet, id ? trace_text(t, id, NULL) : NULL);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * import_json.c - a JSON document as a tree of plain data, for the small files of other tools
+ * (traces have a reader of their own). What comes here was checked to the letter before.
+ */
+#include "trace/import_value.h"
+
+#include "trace/repair_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reader {
+	struct import_tree *t;
+	char *p, *end;
+};
+
+static int value(struct reader *r, import_ref *ret);
+
+static void blanks(struct reader *r)
+{
+	while (r->p < r->end && repair_is_blank((unsigned char)*r->p))
+		r->p++;
+}
+
+static unsigned hex4(const char *p)
+{
+	unsigned v = 0;
+
+	for (int i = 0; i < 4; i++) {
+		unsigned c = (unsigned char)p[i];
+
+		v = v * 16 + (c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
+	}
+	return v;
+}
+
+static char *put_utf8(char *to, unsigned c)
+{
+	if (c < 0x80) {
+		*to++ = (char)c;
+	} else if (c < 0x800) {
+		*to++ = (char)(0xc0 | c >> 6);
+		*to++ = (char)(0x80 | (c & 0x3f));
+	} else if (c < 0x10000) {
+		*to++ = (char)(0xe0 | c >> 12);
+		*to++ = (char)(0x80 | (c >> 6 & 0x3f));
+		*to++ = (char)(0x80 | (c & 0x3f));
+	} else {
+		*to++ = (char)(0xf0 | c >> 18);
+		*to++ = (char)(0x80 | (c >> 12 & 0x3f));
+		*to++ = (char)(0x80 | (c >> 6 & 0x3f));
+		*to++ = (char)(0x80 | (c & 0x3f));
+	}
+	return to;
+}
+
+/* p behind "\u"; half of a pair is U+FFFD. Writes at most as many bytes as it reads. */
+static char *unicode(struct reader *r, char *to)
+{
+	unsigned c = hex4(r->p), low = 0;
+
+	r->p += 4;
+	if (c < 0xd800 || c > 0xdfff)
+		return put_utf8(to, c);
+	if (c < 0xdc00 && r->p[0] == '\\' && r->p[1] == 'u')
+		low = hex4(r->p + 2);
+	if (low < 0xdc00 || low > 0xdfff)
+		return put_utf8(to, 0xfffd);
+	r->p += 6;
+	return put_utf8(to, 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00));
+}
+
+static int string(struct reader *r, import_ref *ret)
+{
+	static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
+	struct import_value v = { .type = IMPORT_TEXT };
+	char *start = ++r->p, *to = start;
+
+	while (*r->p != '"') {
+		if (*r->p != '\\') {
+			*to++ = *r->p++;
+		} else if (r->p[1] == 'u') {
+			r->p += 2;
+			to = unicode(r, to);
+		} else {
+			*to++ = into[strchr(from, r->p[1]) - from];
+			r->p += 2;
+		}
+	}
+	r->p++;
+	v.text.p = start;
+	v.text.len = (uint32_t)(to - start);
+	return import_add(r->t, &v, ret);
+}
+
+static int number(struct reader *r, import_ref *ret)
+{
+	struct import_value v = { .type = IMPORT_INT };
+	char *end;
+	bool is_real = false;
+
+	for (char *p = r->p; p < r->end && strchr("+-.0123456789eE", *p) && *p; p++)
+		is_real |= *p == '.' || (*p | 32) == 'e';
+	errno = 0;
+	if (!is_real)
+		v.i = strtoll(r->p, &end, 10);
+	if (is_real || errno) {
+		v.type = IMPORT_FLOAT;
+		v.f = strtod(r->p, &end);
+	}
+	r->p = end;
+	return import_add(r->t, &v, ret);
+}
+
+static int word(struct reader *r, import_ref *ret)
+{
+	char c = *r->p;
+
+	r->p += c == 'f' ? 5 : 4;
+	return import_add(r->t,
+			  &(struct import_value){ .type = c == 'n' ? IMPORT_NONE : IMPORT_BOOL,
+						  .i = c == 't' },
+			  ret);
+}
+
+static int members(struct reader *r, bool is_dict, import_ref *ret)
+{
+	char close = is_dict ? '}' : ']';
+	int rc = import_add(r->t,
+			    &(struct import_value){ .type = is_dict ? IMPORT_DICT : IMPORT_LIST },
+			    ret);
+
+	r->p++;
+	for (blanks(r); !rc && *r->p != close; blanks(r)) {
+		import_ref item;
+
+		if (*r->p == ',' || *r->p == ':') {
+			r->p++;
+			blanks(r);
+		}
+		rc = value(r, &item);
+		if (!rc)
+			rc = import_push(r->t, *ret, item);
+	}
+	r->p++;
+	return rc;
+}
+
+static int value(struct reader *r, import_ref *ret)
+{
+	switch (*r->p) {
+	case '{':
+	case '[':
+		return members(r, *r->p == '{', ret);
+	case '"':
+		return string(r, ret);
+	case 't':
+	case 'f':
+	case 'n':
+		return word(r, ret);
+	default:
+		return number(r, ret);
+	}
+}
+
+int import_json(char *data, size_t len, struct import_tree *ret, struct err *e)
+{
+	struct import_tree t = { .root = IMPORT_NULL };
+	struct reader r = { &t, data, data + len };
+	int rc;
+
+	/* An end mark behind it is needed for numbers: only containers are taken. */
+	blanks(&r);
+	if (r.p == r.end || (*r.p != '{' && *r.p != '[') || len > UINT32_MAX ||
+	    !repair_is_json(data, len))
+		return err_set(e, -EBADMSG, "no JSON object or array");
+	rc = value(&r, &t.root);
+	if (rc) {
+		import_tree_done(&t);
+		return err_set(e, rc, "JSON: too many values");
+	}
+	*ret = t;
+	return 0;
+}

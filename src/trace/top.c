@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * top.c - the text in pieces: the top object or array, its keys, and the events one
+ * after the other. A piece ends anywhere: what is not whole is kept for the next one.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "trace/mend.h"
+#include "trace/reader.h"
+#include "trace/source.h"
+
+#define PIECE (1u << 20) /* bytes read at a time */
+#define UNCLEAR (1u << 20) /* an event longer than this is looked at for its end */
+
+typedef const unsigned char *place;
+
+enum state {
+	START,
+	IN_OBJECT,
+	IN_EVENTS,
+	SKIPPING, /* a value of the top object too large to hold */
+	AFTER
+};
+
+struct top {
+	struct reader *r;
+	struct source *s;
+	struct err *e;
+	enum state state;
+	unsigned char *buf;
+	size_t cap;
+	bool has_events; /* the events' array was met */
+	place rest;      /* what must be kept for the next piece */
+	bool after_comma, after_event, in_text;
+	unsigned depth; /* SKIPPING */
+	int64_t told;   /* progress: when last, ns */
+};
+
+/* ---- pieces --------------------------------------------------------------------------- */
+
+static int tell(struct top *x)
+{
+	const struct trace_progress *g = &x->r->o->progress;
+	struct timespec now;
+	uint64_t bytes, of;
+	int64_t ns;
+
+	if (!g->fn)
+		return 0;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	ns = now.tv_sec * 1000000000ll + now.tv_nsec;
+	if (x->told && ns - x->told < 100000000)
+		return 0;
+	x->told = ns;
+	source_progress(x->s, &bytes, &of);
+	if (g->fn(g->arg, bytes, of, x->r->t->blocks.rows))
+		return err_set(x->e, -EINTR, "%s: stopped", x->r->t->path);
+	return 0;
+}
+
+/* Keep the text from p on, and read more behind it. */
+static int more(struct top *x, place p)
+{
+	struct reader *r = x->r;
+	size_t keep = (size_t)(r->end - p), got = 0, want = PIECE;
+	int rc;
+
+	r->base += (uint64_t)(p - r->text);
+	if (keep)
+		memmove(x->buf, p, keep);
+	if (keep > want)
+		want = keep; /* the larger it is, the more at once, so that looking again is cheap */
+	if (x->cap < keep + want + LEX_PAD) {
+		size_t cap = keep + want + LEX_PAD;
+		unsigned char *buf = realloc(x->buf, cap);
+
+		if (!buf)
+			return -ENOMEM;
+		r->buffers += cap - x->cap;
+		x->buf = buf;
+		x->cap = cap;
+	}
+	while ((rc = source_read(x->s, x->buf + keep, want, &got)) == -EAGAIN) {
+		rc = tell(x);
+		if (rc)
+			return rc;
+	}
+	if (rc)
+		return err_errno(x->e, rc, "%s", r->t->path);
+	r->t->json += got;
+	r->at_end = !got;
+	memset(x->buf + keep + got, 0, LEX_PAD);
+	r->text = x->buf;
+	r->end = x->buf + keep + got;
+	return tell(x);
+}
+
+/* ---- what is at p: each returns where it went on, NULL: needs more text ---------------- */
+
+static place lose(struct top *x, place p, place to)
+{
+	struct reader *r = x->r;
+	char show[64];
+
+	notes_add(r->t, NOTES_BETWEEN, reader_offset(r, p), "found %s, expected an event or ]",
+		  notes_show(p, r->end, show));
+	return to;
+}
+
+/* p where no event begins: the next {, or ]. */
+static place find_event(struct top *x, place p)
+{
+	place q = p;
+
+	while (q < x->r->end && *q != '{' && *q != ']')
+		q++;
+	return lose(x, p, q);
+}
+
+static place one_event(struct top *x, place p)
+{
+	struct reader *r = x->r;
+	place next = p;
+	bool lost;
+	enum event_result got = r->set->parse(r, p, &next);
+
+	if (got == EVENT_OK) {
+		take_event(r);
+		return next;
+	}
+	if (r->rc)
+		return NULL;
+	if (got == EVENT_MORE) {
+		if (r->end - p < UNCLEAR || !mend_boundary(p, r->end, false))
+			return NULL;
+	}
+	got = mend_event(r, p, &next, &lost);
+	if (got != EVENT_OK)
+		return NULL;
+	r->index += lost;
+	return next;
+}
+
+static place in_events(struct top *x, place p)
+{
+	struct reader *r = x->r;
+
+	while (!r->rc) {
+		p = lex_space(p);
+		if (p >= r->end)
+			return p;
+		if (*p == '{') {
+			place next = one_event(x, p);
+
+			if (next && !x->after_comma && x->after_event)
+				notes_add(r->t, NOTES_COMMA, reader_offset(r, p),
+					  "no comma between events");
+
+			if (!next) {
+				x->rest = p;
+				return NULL;
+			}
+			x->after_comma = false;
+			x->after_event = true;
+			p = next;
+		} else if (*p == ',') {
+			if (x->after_comma)
+				notes_add(r->t, NOTES_COMMA, reader_offset(r, p),
+					  "a comma too many between events");
+			x->after_comma = true;
+			p++;
+		} else if (*p == ']') {
+			if (x->after_comma)
+				notes_add(r->t, NOTES_COMMA, reader_offset(r, p),
+					  "a comma after the last event");
+			x->state = r->t->meta.has_object ? IN_OBJECT : AFTER;
+			r->t->meta.is_complete = !r->t->meta.has_object;
+			return p + 1;
+		} else {
+			p = find_event(x, p);
+		}
+	}
+	return p;
+}
+
+/* A value of the top object that is longer than can be held: passed over as it comes. */
+static place skipping(struct top *x, place p)
+{
+	struct reader *r = x->r;
+
+	for (; p < r->end; p++) {
+		if (x->in_text) {
+			if (*p == '\\')
+				p++;
+			else if (*p == '"')
+				x->in_text = false;
+			continue;
+		}
+		if (*p == '"') {
+			x->in_text = true;
+		} else if (*p == '[' || *p == '{') {
+			x->depth++;
+		} else if ((*p == ']' || *p == '}') && !--x->depth) {
+			x->state = IN_OBJECT;
+			return p + 1;
+		}
+	}
+	return p < r->end ? p : r->end;
+}
+
+/* The value at p is no JSON: where the next key of the top object may be. */
+static place find_key(struct top *x, place p)
+{
+	static const char events[] = "\"traceEvents\"";
+	struct reader *r = x->r;
+	place found = memmem(p, (size_t)(r->end - p), events, sizeof(events) - 1);
+	char show[64];
+
+	notes_add(r->t, NOTES_META, reader_offset(r, r->bad_at), "found %s, expected %s",
+		  notes_show(r->bad_at, r->end, show), r->bad_expected);
+	if (found)
+		return found;
+	for (place q = p + 1; q < r->end; q++)
+		if (*q == '\n' && *lex_space(q) == '"')
+			return lex_space(q);
+	return r->end;
+}
+
+static place one_key(struct top *x, place p)
+{
+	struct reader *r = x->r;
+	place key = p + 1, value, end;
+	size_t len;
+
+	value = r->set->skip(r, p);
+	if (!value)
+		goto no_value;
+	len = (size_t)(value - 1 - key);
+	value = lex_space(value);
+	if (value < r->end && *value != ':') {
+		r->bad_at = value;
+		r->bad_expected = "a colon";
+		return find_key(x, value);
+	}
+	value = lex_space(value + 1);
+	if (value >= r->end)
+		return NULL;
+	if (len == 11 && !memcmp(key, "traceEvents", 11) && *value == '[') {
+		x->state = IN_EVENTS;
+		x->has_events = true;
+		return value + 1;
+	}
+	end = r->set->skip(r, value);
+	if (end && end >= r->end && !r->at_end)
+		return NULL; /* a number may go on */
+	if (end) {
+		meta_value(r, key, len, value, end);
+		return end;
+	}
+	if (r->bad_at >= r->end && !r->at_end && r->end - p > READER_EVENT_MAX &&
+	    (*value == '[' || *value == '{')) {
+		notes_add(r->t, NOTES_META, reader_offset(r, p), "the value of %.*s is over 64 MiB",
+			  len > 80 ? 80 : (int)len, (const char *)key);
+		x->state = SKIPPING;
+		x->depth = 0;
+		x->in_text = false;
+		return value;
+	}
+no_value:
+	return r->bad_at >= r->end && !r->at_end ? NULL : find_key(x, p + 1);
+}
+
+static place in_object(struct top *x, place p)
+{
+	struct reader *r = x->r;
+
+	while (!r->rc && x->state == IN_OBJECT) {
+		place next;
+
+		p = lex_space(p);
+		if (p >= r->end)
+			return p;
+		if (*p == '}') {
+			r->t->meta.is_complete = true;
+			x->state = AFTER;
+			return p + 1;
+		}
+		if (*p != '"') {
+			if (*p != ',')
+				lose(x, p, p);
+			p++;
+			continue;
+		}
+		r->bad_at = NULL;
+		next = one_key(x, p);
+		if (!next) {
+			x->rest = p;
+			return NULL;
+		}
+		p = next;
+	}
+	return p;
+}
+
+static place start(struct top *x, place p)
+{
+	struct reader *r = x->r;
+	char show[64];
+
+	if (r->end - p < 3 && !r->at_end) {
+		x->rest = p;
+		return NULL;
+	}
+	if (!memcmp(p, "\xef\xbb\xbf", 3)) {
+		notes_add(r->t, NOTES_BOM, 0, "EF BB BF");
+		p += 3;
+	}
+	p = lex_space(p);
+	if (p >= r->end)
+		return p;
+	if (*p != '{' && *p != '[') {
+		r->rc = err_set(x->e, -EBADMSG,
+				"%s is no trace: found %s at byte %llu, expected { or [", r->t->path,
+				notes_show(p, r->end, show), (unsigned long long)reader_offset(r, p));
+		return p;
+	}
+	r->t->meta.has_object = *p == '{';
+	x->state = *p == '{' ? IN_OBJECT : IN_EVENTS;
+	x->has_events = *p == '[';
+	return p + 1;
+}
+
+static place after(struct top *x, place p)
+{
+	struct reader *r = x->r;
+	char show[64];
+
+	p = lex_space(p);
+	if (p < r->end)
+		notes_add(r->t, NOTES_BETWEEN, reader_offset(r, p),
+			  "found %s behind the end of the trace", notes_show(p, r->end, show));
+	return r->end;
+}
+
+/* All of the text at hand; returns what must be kept. */
+static place digest(struct top *x)
+{
+	struct reader *r = x->r;
+	place p = r->text;
+
+	while (!r->rc && p < r->end) {
+		place next = NULL;
+
+		x->rest = p;
+		switch (x->state) {
+		case START:
+			next = start(x, p);
+			break;
+		case IN_OBJECT:
+			next = in_object(x, p);
+			break;
+		case IN_EVENTS:
+			next = in_events(x, p);
+			break;
+		case SKIPPING:
+			next = skipping(x, p);
+			break;
+		case AFTER:
+			next = after(x, p);
+			break;
+		}
+		if (!next)
+			return x->rest;
+		p = next;
+	}
+	return p < r->end ? p : r->end;
+}
+
+/* An event that does not end within READER_EVENT_MAX is lost; so is what it hides. */
+static place drop_large(struct top *x, place p)
+{
+	struct reader *r = x->r;
+
+	if (r->end - p <= 2 * (ptrdiff_t)READER_EVENT_MAX)
+		return p;
+	notes_add(r->t, NOTES_EVENT_LOST, reader_offset(r, p), "an event of more than %u bytes",
+		  READER_EVENT_MAX);
+	r->index++;
+	return r->end - 1;
+}
+
+static int end_of(struct top *x, place rest)
+{
+	struct reader *r = x->r;
+	struct trace *t = r->t;
+	const char *damage = source_damage(x->s);
+	char show[64];
+
+	if (damage)
+		notes_add(t, NOTES_COMPRESSION, t->json, "%s", damage);
+	if (x->state == START)
+		return err_set(x->e, -EBADMSG, "%s is no trace: it is empty%s%s", t->path,
+			       damage ? ", " : "", damage ? damage : "");
+	if (!x->has_events)
+		return err_set(x->e, -EBADMSG,
+			       "%s is no trace: the object has no array traceEvents (%llu bytes read)",
+			       t->path, (unsigned long long)t->json);
+	if (!t->meta.is_complete)
+		notes_add(t, NOTES_TRUNCATED, reader_offset(r, rest),
+			  "%llu bytes from %s on are lost, expected %s",
+			  (unsigned long long)(r->end - rest), notes_show(rest, r->end, show),
+			  x->state == IN_EVENTS ? "] at the end of the events" : "}");
+	return 0;
+}
+
+int top_read(struct reader *r, struct source *s, struct err *e)
+{
+	struct top x = {.r = r, .s = s, .e = e};
+	static const unsigned char nothing[LEX_PAD];
+	place rest;
+	int rc;
+
+	r->text = r->end = rest = nothing;
+	r->buffers = source_held(s);
+	do {
+		rc = more(&x, rest);
+		if (rc)
+			break;
+		rest = digest(&x);
+		rc = r->rc;
+		if (!rc)
+			rest = drop_large(&x, rest);
+	} while (!rc && !r->at_end);
+	if (!rc)
+		rc = end_of(&x, rest);
+	r->buffers = 0;
+	free(x.buf);
+	return rc;
+}

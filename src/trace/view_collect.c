@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * view_collect.c - from the blocks of a trace to the rows of a rule: which rows, their
+ * times, and which of them are the device's.
+ */
+#include "trace/view_priv.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TS_MOST (1ll << 61)
+#define DUR_MOST (1ll << 53)
+
+static bool is_device_cat(uint8_t cat)
+{
+	return cat == TRACE_CAT_KERNEL || cat == TRACE_CAT_GPU_MEMCPY ||
+	       cat == TRACE_CAT_GPU_MEMSET || cat == TRACE_CAT_MTIA_CCP_EVENTS ||
+	       cat == TRACE_CAT_HPU_OP;
+}
+
+/* exact: of host rows with a correlation only calls that may give the device work are of
+ * use; hta counts others too where it joins. */
+static bool may_launch(const char *name)
+{
+	static const char *const words[] = {"Launch", "Memcpy",   "Memset", "Enqueue",
+					    "Append", "Prefetch", "Copy",   "runFunction"};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(name, words[i]))
+			return true;
+	return false;
+}
+
+static int know_names(struct view_work *w)
+{
+	uint32_t i, n = trace_texts(w->v->trace);
+	const char *text;
+
+	w->names = calloc((size_t)n + 1, sizeof(*w->names));
+	if (!w->names)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		text = trace_text(w->v->trace, i, NULL);
+		w->names[i].step = view_step_number(text);
+		w->names[i].class = UINT8_MAX;
+		w->names[i].may_launch = may_launch(text);
+		w->names[i].is_sync = !strcmp(text, "Event Sync") || !strcmp(text, "Context Sync");
+	}
+	return 0;
+}
+
+/* XLA's streams: process "/device:GPU:0", thread "Stream #14(Compute)"; on TPUs "XLA Ops".
+ * Their other threads (steps, modules, scopes) are sums of these. */
+static void know_track(struct view_work *w, uint32_t id)
+{
+	const struct trace_track *t = trace_track(w->v->trace, (uint16_t)id);
+	const char *process = trace_text(w->v->trace, t->process_name, NULL);
+	const char *thread = trace_text(w->v->trace, t->name, NULL);
+	struct view_track *ret = &w->tracks[id];
+	const char *number = strchr(thread, '#');
+
+	ret->stream = t->tid >= 0 && t->tid <= INT32_MAX ? (int32_t)t->tid : TRACE_NONE;
+	if (strncmp(process, "/device:", 8))
+		return;
+	if (!strncmp(thread, "Stream #", 8) && number) {
+		ret->is_device = true;
+		ret->stream = (int32_t)strtol(number + 1, NULL, 10);
+	}
+	if (!strcmp(thread, "XLA Ops"))
+		ret->is_device = true;
+}
+
+static int know_tracks(struct view_work *w)
+{
+	uint32_t i, n = trace_tracks(w->v->trace);
+
+	w->tracks = calloc((size_t)n + 1, sizeof(*w->tracks));
+	if (!w->tracks)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		know_track(w, i);
+	return 0;
+}
+
+/* HTA rounds if pandas made the column of ts one of doubles: one fraction is enough. */
+static bool has_fractions(struct trace *t)
+{
+	uint32_t k, i, n,
+		blocks = (uint32_t)((trace_rows(t) + TRACE_BLOCK_ROWS - 1) / TRACE_BLOCK_ROWS);
+	const struct trace_block *b;
+
+	for (k = 0; k < blocks; k++) {
+		b = trace_block(t, k);
+		n = trace_block_rows(t, k);
+		for (i = 0; i < n; i++)
+			if (b->flags[i] & TRACE_TS_FRACTION)
+				return true;
+	}
+	return false;
+}
+
+/* ts up and end down to whole us, in doubles as HTA has them. */
+static struct view_span round_times(int64_t ts, int64_t dur)
+{
+	double from = view_us(ts), to = from + view_us(dur);
+
+	return (struct view_span){(int64_t)ceil(from) * 1000, (int64_t)floor(to) * 1000};
+}
+
+/* Differences of such times, and of many durations the sum, fit 64 bits: 73 years around the
+ * epoch, 104 days. */
+static bool is_sane(int64_t ts, int64_t dur)
+{
+	return ts > -TS_MOST && ts < TS_MOST && dur > -DUR_MOST && dur < DUR_MOST;
+}
+
+static bool is_wanted(enum view_rule rule, uint8_t flags, uint8_t cat)
+{
+	if (!(flags & TRACE_HAS_DUR) || cat == TRACE_CAT_TRACE)
+		return false;
+	if (rule == VIEW_EXACT)
+		return !(flags & TRACE_BROKEN);
+	return flags & TRACE_HAS_CAT && !(flags & TRACE_PAIRED);
+}
+
+static uint8_t class_of(struct view_work *w, uint32_t name, uint8_t cat)
+{
+	struct view *v = w->v;
+	struct view_name *known = &w->names[name];
+
+	/* The category takes part for exact, but for kernels it does not change the class. */
+	if (v->rule == VIEW_EXACT && cat != TRACE_CAT_KERNEL)
+		return (uint8_t)view_class_of(trace_text(v->trace, name, NULL), cat, v->rule);
+	if (known->class == UINT8_MAX)
+		known->class =
+			(uint8_t)view_class_of(trace_text(v->trace, name, NULL), cat, v->rule);
+	return known->class;
+}
+
+static bool is_device(const struct view_work *w, const struct trace_block *b, uint32_t i)
+{
+	if (w->v->rule != VIEW_EXACT)
+		return b->stream[i] != TRACE_NONE;
+	return is_device_cat(b->cat[i]) || w->tracks[b->track[i]].is_device;
+}
+
+static void fill(struct view_work *w, const struct trace_block *b, uint32_t i, struct view_row *r)
+{
+	r->correlation = b->correlation[i];
+	r->index = b->index[i];
+	r->name = b->name[i];
+	r->args = b->args[i];
+	r->stream = b->stream[i];
+	r->step = -1;
+	r->partner = VIEW_NO_ROW;
+	r->pair = VIEW_NO_ROW;
+	r->track = b->track[i];
+	r->cat = b->cat[i];
+	r->is_gpu = is_device(w, b, i);
+	if (w->v->rule == VIEW_EXACT && (!r->is_gpu || r->stream == TRACE_NONE))
+		r->stream = r->is_gpu ? w->tracks[r->track].stream : TRACE_NONE;
+	r->class = r->is_gpu ? class_of(w, r->name, r->cat) : VIEW_OTHER;
+}
+
+static bool is_left_out(const struct view_work *w, const struct trace_block *b, uint32_t i)
+{
+	const struct view_name *name = &w->names[b->name[i]];
+
+	if (!w->o->devices_only || b->cat[i] == TRACE_CAT_USER_ANNOTATION ||
+	    b->cat[i] == TRACE_CAT_GPU_USER_ANNOTATION || name->step >= 0 || is_device(w, b, i))
+		return false;
+	if (w->v->rule == VIEW_EXACT)
+		return b->correlation[i] == TRACE_NONE || !name->may_launch;
+	return b->correlation[i] == TRACE_NONE && b->index[i] && !name->is_sync;
+}
+
+static int grow(struct view_work *w)
+{
+	struct view *v = w->v;
+	size_t want = w->cap ? w->cap + w->cap / 2 : 4096;
+	struct view_row *rows;
+
+	if (v->n < w->cap)
+		return 0;
+	if (v->n >= VIEW_ROWS_MAX)
+		return -EOVERFLOW;
+	rows = realloc(v->rows, want * sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	v->rows = rows;
+	w->cap = want;
+	return 0;
+}
+
+static int take(struct view_work *w, const struct trace_block *b, uint32_t i, uint32_t row)
+{
+	struct view *v = w->v;
+	struct view_span at = {b->ts[i], b->ts[i] + b->dur[i]};
+	struct view_row *r;
+	int rc;
+
+	if (v->rounded)
+		at = round_times(b->ts[i], b->dur[i]);
+	v->first = at.ts < v->first ? at.ts : v->first;
+	v->last = at.end > v->last ? at.end : v->last;
+	v->last_ts = at.ts > v->last_ts ? at.ts : v->last_ts;
+	w->names[b->name[i]].used = true;
+	if (is_left_out(w, b, i))
+		return 0;
+	rc = grow(w);
+	if (rc)
+		return rc;
+	r = &v->rows[v->n++];
+	r->ts = at.ts;
+	r->end = at.end;
+	r->row = row;
+	fill(w, b, i, r);
+	return 0;
+}
+
+int view_collect(struct view_work *w)
+{
+	struct view *v = w->v;
+	uint64_t rows = trace_rows(v->trace);
+	const struct trace_block *b;
+	uint32_t k, i, n;
+	int rc = know_names(w);
+
+	if (!rc)
+		rc = know_tracks(w);
+	if (rc)
+		return rc;
+	v->rounded = v->rule == VIEW_HTA && has_fractions(v->trace);
+	v->first = INT64_MAX;
+	v->last = v->last_ts = INT64_MIN;
+	for (k = 0; (uint64_t)k * TRACE_BLOCK_ROWS < rows; k++) {
+		b = trace_block(v->trace, k);
+		if (!b)
+			return -EIO;
+		n = trace_block_rows(v->trace, k);
+		for (i = 0; i < n; i++) {
+			if (!is_wanted(v->rule, b->flags[i], b->cat[i]) ||
+			    !is_sane(b->ts[i], b->dur[i]))
+				v->left_out += !!(b->flags[i] & TRACE_HAS_DUR);
+			else if ((rc = take(w, b, i, k * TRACE_BLOCK_ROWS + i)) != 0)
+				return rc;
+		}
+	}
+	if (v->last_ts == INT64_MIN)
+		v->first = v->last = v->last_ts = 0;
+	return 0;
+}
