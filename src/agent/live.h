@@ -12,7 +12,7 @@
 #include "agent/readings.h"
 #include "probe/runner.h"
 #include "probe/scrape/target.h"
-#include "probe/tree.h"
+#include "probe/linux/tree.h"
 
 #include <stdbool.h>
 
