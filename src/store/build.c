@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUILD_BYTES_MAX (1u << 30)
 #define BUILD_FLUSH (256u << 10) /* bytes of new entries that are flushed together */
 
 void build_init(struct build *b, const char *path, struct column_codec *columns, struct err *e)

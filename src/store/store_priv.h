@@ -387,8 +387,9 @@ int fold_commit(struct store *s, uint64_t seq, const struct gather_memory *memor
 /* ---- build.c: series on axes ----------------------------------------------------- */
 
 #define BUILD_POINTS (3 * CHUNK_POINTS_MAX / 2) /* of a series; then some are put onto axes */
-#define BUILD_AXES 4u                           /* latest axes, kept as columns */
-#define BUILD_WAITING 3u                        /* series whose axis is not decided */
+#define BUILD_BYTES_MAX (1u << 30)
+#define BUILD_AXES 4u    /* latest axes, kept as columns */
+#define BUILD_WAITING 3u /* series whose axis is not decided */
 
 struct build_axis {
 	uint32_t n;
@@ -480,9 +481,11 @@ int gather_rows(struct store *s, struct fold_row *rows, size_t n,
 
 /* ---- group.c: axes that follow from each other ---------------------------------------- */
 
-/* Make groups of the axes of entries marked `sealed`. Until this they are alone. 0 or
- * -ENOMEM. */
+/* Make groups of the axes of entries marked `sealed` that have no row yet. Until this they
+ * are alone. 0 or -ENOMEM. */
 int group_axes(const struct catalog *d, struct build *b);
+/* What is to be written has been: groups that have a row stay known by it. */
+void group_forget(struct build *b);
 
 /* ---- seal.c: entries to chunks ------------------------------------------------------ */
 
