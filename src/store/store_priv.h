@@ -437,6 +437,7 @@ struct build {
 	int (*flush)(void *arg);
 	void *flush_arg;
 	size_t flushed; /* bytes that the last flush left */
+	bool is_loop;   /* steps of an axis that was made since then change */
 	struct build_wait waiting[BUILD_WAITING];
 	size_t n_waiting;
 	struct build_group *groups;
@@ -450,8 +451,9 @@ void build_done(struct build *b);
  * come, less than BUILD_POINTS - 1. 0 or -errno. */
 int build_points(struct build *b, uint32_t series, struct points *p, bool more);
 int build_hists(struct build *b, uint32_t series, struct hists *h, bool more);
-/* Call flush whenever new entries have some 100 KB: they are in order, and those of a
- * series that is not waiting are complete. It may seal some and then drop them. */
+/* Call flush whenever new entries have some 100 KB, or a megabyte with those of a loop:
+ * they are in order, and those of a series that is not waiting are complete. It may seal
+ * some and then drop them. */
 void build_on_flush(struct build *b, int (*flush)(void *arg), void *arg);
 bool build_is_waiting(const struct build *b, uint32_t series);
 /* Forget the entries marked `sealed`, in any order then. */
