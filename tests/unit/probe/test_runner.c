@@ -89,7 +89,7 @@ static int open_none(const struct probe_env *env, struct probe_set *s, void **st
 static void count_close(void *state)
 {
 	(void)state;
-	closed++;
+	__atomic_fetch_add(&closed, 1, __ATOMIC_RELAXED);
 }
 
 #define GROUP(name_, metric_, place_, seconds_, of_run_, open_, read_)                             \
@@ -255,6 +255,7 @@ static void test_a_reading_hangs(void **state)
 	struct runner *r;
 	struct probe_now now;
 	struct seen s;
+	int i;
 
 	(void)state;
 	__atomic_store_n(&hang, true, __ATOMIC_RELAXED);
@@ -275,6 +276,10 @@ static void test_a_reading_hangs(void **state)
 	runner_free(r);
 	assert_int_equal(closed, 2);
 	__atomic_store_n(&hang, false, __ATOMIC_RELAXED);
+	/* It comes back and closes its own. */
+	for (i = 0; i < 500 && __atomic_load_n(&closed, __ATOMIC_RELAXED) < 3; i++)
+		usleep(10000);
+	assert_int_equal(closed, 3);
 	usleep(50000);
 }
 
