@@ -25,7 +25,7 @@
 
 #include "probe/groups.h"
 #include "probe/runner.h"
-#include "probe/tree.h"
+#include "probe/linux/tree.h"
 #include "wire/clock.h"
 #include "wire/rendezvous.h"
 

@@ -91,7 +91,6 @@ static struct live *agent_add(struct agent *a, const struct run_start *r, bool h
 {
 	a->live = xgrow(a->live, a->n_live, &a->cap_live, sizeof(*a->live));
 	a->live[a->n_live] = live_new(r, has_file, a->o->store);
-	probing_begin(a->probing, a->live[a->n_live]);
 	exports_begin(a->exports, r);
 	return a->live[a->n_live++];
 }
@@ -346,8 +345,8 @@ static void agent_second(struct agent *a)
 	for (i = 0; i < a->n_live; i++)
 		live_finish(a->live[i], a->rings, a->runs, a->o->once);
 	agent_forget_retired(a);
-	if (a->rolling && rolling_second(a->rolling, a->rings, &now))
-		probing_begin(a->probing, rolling_live(a->rolling));
+	if (a->rolling)
+		rolling_second(a->rolling, a->rings, &now);
 	exports_tick(a->exports, now.mono_ns, agent_export_failed, a);
 	agent_tell(a, now.mono_ns);
 	a->second_ns = ((int64_t)now.mono_ns / AGENT_SECOND + 1) * AGENT_SECOND;

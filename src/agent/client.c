@@ -466,7 +466,6 @@ void client_anchor(struct client *c, const struct wire_anchor *now)
 	}
 }
 
-/* Every open span of every lane. */
 static void client_each_open(struct client *c,
 			     void (*fn)(void *arg, uint64_t start, const char *name), void *arg)
 {

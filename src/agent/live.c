@@ -311,6 +311,7 @@ static void live_define(struct live *l)
 {
 	l->host_process = live_define_process(l, "host", 0);
 	l->tree_process = live_define_process(l, "command", l->start.child_pid);
+	l->wants_facts = true;
 	readings_reset(&l->host, l->sink, l->host_process);
 	readings_reset(&l->own, l->sink, l->tree_process);
 }

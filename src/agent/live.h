@@ -12,7 +12,7 @@
 #include "agent/readings.h"
 #include "probe/runner.h"
 #include "probe/scrape/target.h"
-#include "probe/tree.h"
+#include "probe/linux/tree.h"
 
 #include <stdbool.h>
 
@@ -36,6 +36,7 @@ struct live {
 	size_t next_client; /* to be drained first */
 	/* Machine figures: a process "host" and one for the tree. */
 	uint32_t host_process, tree_process;
+	bool wants_facts;          /* its store is new: it has not been told the facts */
 	struct readings host, own; /* of the machine; of the run's processes */
 	struct probe_tree tree;
 	bool has_tree;

@@ -104,6 +104,18 @@ static int64_t probing_period(const struct probing *p, const struct live *l)
 	return said ? said : PROBING_SECOND;
 }
 
+/* A run whose store is new is told the facts that are known already. */
+static void probing_tell_facts(const struct probing *p, struct live *l)
+{
+	size_t i;
+
+	if (!l->wants_facts || !l->sink)
+		return;
+	l->wants_facts = false;
+	for (i = 0; i < p->n_facts; i++)
+		live_fact(l, p->facts[i].key, p->facts[i].value);
+}
+
 static void probing_start(struct probing *p)
 {
 	int err;
@@ -132,6 +144,7 @@ int64_t probing_tick(struct probing *p, struct live **live, size_t n)
 	p->n_live = n;
 	/* The machine is read as often as the run that wants it most. */
 	for (i = 0; i < n; i++) {
+		probing_tell_facts(p, live[i]);
 		own = probing_period(p, live[i]);
 		period = own < period ? own : period;
 	}
@@ -148,12 +161,4 @@ int64_t probing_tick(struct probing *p, struct live **live, size_t n)
 	p->live = NULL;
 	p->n_live = 0;
 	return next;
-}
-
-void probing_begin(struct probing *p, struct live *l)
-{
-	size_t i;
-
-	for (i = 0; i < p->n_facts; i++)
-		live_fact(l, p->facts[i].key, p->facts[i].value);
 }

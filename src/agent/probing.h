@@ -20,7 +20,4 @@ void probing_free(struct probing *p);
  * runs the readers are closed. Returns CLOCK_MONOTONIC ns when to come again. */
 int64_t probing_tick(struct probing *p, struct live **live, size_t n);
 
-/* A run has begun: it is told the facts that are known already. */
-void probing_begin(struct probing *p, struct live *l);
-
 #endif

@@ -269,7 +269,7 @@ static int rolling_begin_folder(struct rolling *r, struct run_start *s, int64_t 
 	return 0;
 }
 
-static bool rolling_begin(struct rolling *r, const struct wire_anchor *now)
+static void rolling_begin(struct rolling *r, const struct wire_anchor *now)
 {
 	struct run_start *s = xcalloc(1, sizeof(*s));
 	int err;
@@ -294,7 +294,6 @@ static bool rolling_begin(struct rolling *r, const struct wire_anchor *now)
 		r->retry_ns = (int64_t)now->mono_ns + ROLLING_RETRY_NS;
 	}
 	free(s);
-	return !err;
 }
 
 static void rolling_end(struct rolling *r)
@@ -328,16 +327,14 @@ void rolling_free(struct rolling *r)
 	free(r);
 }
 
-bool rolling_second(struct rolling *r, int rings, const struct wire_anchor *now)
+void rolling_second(struct rolling *r, int rings, const struct wire_anchor *now)
 {
 	int64_t day = clock_ns(CLOCK_REALTIME) / ROLLING_SECOND / ROLLING_DAY_S;
-	bool begun = false;
 
 	if (r->live && day != r->day)
 		rolling_end(r);
 	if (!r->live && (int64_t)now->mono_ns >= r->retry_ns)
-		begun = rolling_begin(r, now);
+		rolling_begin(r, now);
 	if (r->live)
 		live_second(r->live, rings, now);
-	return begun;
 }

@@ -25,7 +25,7 @@ void rolling_free(struct rolling *r);
  * live_finish(): nobody started it. */
 struct live *rolling_live(const struct rolling *r);
 
-/* Each second. True if a run has begun. rings as for live_second(). */
-bool rolling_second(struct rolling *r, int rings, const struct wire_anchor *now);
+/* Each second. rings as for live_second(). */
+void rolling_second(struct rolling *r, int rings, const struct wire_anchor *now);
 
 #endif

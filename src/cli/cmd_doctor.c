@@ -13,7 +13,7 @@
 #include "cli/table.h"
 #include "cli/view.h"
 #include "probe/runner.h"
-#include "probe/tree.h"
+#include "probe/linux/tree.h"
 #include "wire/clock.h"
 #include "wire/rendezvous.h"
 #include "wire/sink.h"

@@ -377,7 +377,9 @@ static void report_process(struct table *t, const struct usage *u, const struct 
 				*rss = report_of(u, p, "process/rss"),
 				*peak = report_of(u, p, "process/rss/peak"),
 				*threads = report_of(u, p, "process/threads"),
-				*read = report_of(u, p, "process/read");
+				*read = report_of(u, p, "process/read"),
+				*gpus = report_of(u, p, "process/gpu/busy"),
+				*memory = report_of(u, p, "process/gpu/memory");
 	double most = peak && peak->max > (rss ? rss->max : 0) ? peak->max : rss ? rss->max : 0;
 
 	table_cell(t, TERM_PLAIN, p->role);
@@ -396,6 +398,11 @@ static void report_process(struct table *t, const struct usage *u, const struct 
 	report_cell_share(t, report_of(u, p, "process/read/cached"));
 	report_cell_share(t, report_of(u, p, "process/blocked"));
 	report_cell_share(t, report_of(u, p, "process/runqueue"));
+	if (gpus)
+		table_cellf(t, TERM_PLAIN, "%.2f", gpus->mean);
+	else
+		table_cell(t, TERM_DIM, "");
+	report_cell_bytes(t, memory, memory ? memory->max : 0);
 }
 
 static void report_processes(const struct usage *u, const struct term *term)
@@ -404,7 +411,7 @@ static void report_processes(const struct usage *u, const struct term *term)
 		{"ROLE", TABLE_ELIDE},   {"SLOT", TABLE_RIGHT},     {"HOST", TABLE_ELIDE},
 		{"CPUS", TABLE_RIGHT},   {"RSS PEAK", TABLE_RIGHT}, {"THREADS", TABLE_RIGHT},
 		{"READ", TABLE_RIGHT},   {"CACHED", TABLE_RIGHT},   {"BLOCKED", TABLE_RIGHT},
-		{"NO CPU", TABLE_RIGHT},
+		{"NO CPU", TABLE_RIGHT}, {"GPUS", TABLE_RIGHT},     {"GPU MEM", TABLE_RIGHT},
 	};
 	struct usage_process *all;
 	struct table *t;

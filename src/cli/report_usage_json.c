@@ -162,9 +162,10 @@ static void json_process(struct json *j, const struct usage *u, const struct usa
 	static const struct {
 		const char *key, *metric;
 	} stats[] = {
-		{"cpu_cores", "process/cpu"},   {"rss_bytes", "process/rss"},
-		{"threads", "process/threads"}, {"read_cached", "process/read/cached"},
-		{"blocked", "process/blocked"}, {"runqueue", "process/runqueue"},
+		{"cpu_cores", "process/cpu"},     {"rss_bytes", "process/rss"},
+		{"threads", "process/threads"},   {"read_cached", "process/read/cached"},
+		{"blocked", "process/blocked"},   {"runqueue", "process/runqueue"},
+		{"gpu_busy", "process/gpu/busy"}, {"gpu_memory_bytes", "process/gpu/memory"},
 	};
 	const struct usage_item *peak = usage_find(u, p->host, "process/rss/peak", p->labels);
 	size_t i;

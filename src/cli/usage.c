@@ -84,6 +84,8 @@ static const struct usage_row {
 	{"process/read/cached", 0},
 	{"process/blocked", 0},
 	{"process/runqueue", 0},
+	{"process/gpu/memory", 0},
+	{"process/gpu/busy", 0},
 	{"process/files", 0},
 	{"process/files/limit", 0},
 	{"lapse/agent/cpu", 0},

@@ -59,6 +59,7 @@ struct runner_place {
 	struct probe_set *set;
 	pthread_t thread;
 	bool has_thread, stopped, stuck_told;
+	bool left;          /* runner_free() did not wait for it: it frees what it used */
 	int64_t reading_ns; /* CLOCK_MONOTONIC when the reading that is going on began; 0 */
 	const char *reading;
 	pthread_cond_t wake;
@@ -73,6 +74,7 @@ struct runner {
 	struct runner_place places[RUNNER_PLACES];
 	int64_t told_ns;
 	bool stop;
+	unsigned left; /* threads that still use r after runner_free() */
 };
 
 /* ---- pace ----------------------------------------------------------------------- */
@@ -240,6 +242,31 @@ static void runner_open(struct runner *r, struct runner_place *p)
 	}
 }
 
+static void runner_destroy(struct runner *r)
+{
+	int i;
+
+	for (i = 0; i < RUNNER_PLACES; i++)
+		if (r->places[i].r)
+			pthread_cond_destroy(&r->places[i].wake);
+	pthread_mutex_destroy(&r->lock);
+	free(r->slots);
+	free(r);
+}
+
+/* The end of a thread that runner_free() has given up: it was hanging in a reading. */
+static void runner_come_back(struct runner *r, struct runner_place *p)
+{
+	bool last;
+
+	runner_place_free(p);
+	pthread_mutex_lock(&r->lock);
+	last = --r->left == 0;
+	pthread_mutex_unlock(&r->lock);
+	if (last)
+		runner_destroy(r);
+}
+
 static void *runner_thread(void *arg)
 {
 	struct runner_place *p = arg;
@@ -247,6 +274,7 @@ static void *runner_thread(void *arg)
 	struct probe_now now;
 	struct timespec t;
 	int64_t next;
+	bool left;
 
 	runner_open(r, p);
 	pthread_mutex_lock(&r->lock);
@@ -259,7 +287,11 @@ static void *runner_thread(void *arg)
 		if (!r->stop)
 			pthread_cond_timedwait(&p->wake, &r->lock, &t);
 	}
+	left = p->left;
+	p->stopped = true;
 	pthread_mutex_unlock(&r->lock);
+	if (left)
+		runner_come_back(r, p);
 	return NULL;
 }
 
@@ -394,7 +426,7 @@ int runner_new(const struct probe_env *env, const struct runner_pace *pace, stru
 	return err;
 }
 
-/* Did the thread end in time? */
+/* Wait for a thread for a moment. */
 static bool runner_join(struct runner_place *p)
 {
 	struct timespec t;
@@ -403,10 +435,10 @@ static bool runner_join(struct runner_place *p)
 		return true;
 	clock_gettime(CLOCK_REALTIME, &t);
 	t.tv_sec += RUNNER_STOP_S;
-	if (pthread_timedjoin_np(p->thread, NULL, &t) == 0)
-		return true;
-	pthread_detach(p->thread);
-	return false;
+	if (pthread_timedjoin_np(p->thread, NULL, &t) != 0)
+		return false;
+	p->has_thread = false;
+	return true;
 }
 
 bool runner_stop(struct runner *r)
@@ -421,10 +453,8 @@ bool runner_stop(struct runner *r)
 			pthread_cond_signal(&r->places[i].wake);
 	pthread_mutex_unlock(&r->lock);
 	for (i = 0; i < RUNNER_PLACES; i++)
-		if (!r->places[i].stopped && r->places[i].set)
-			r->places[i].stopped = runner_join(&r->places[i]);
-	for (i = 0; i < RUNNER_PLACES; i++)
-		all = all && (r->places[i].stopped || !r->places[i].set);
+		if (r->places[i].set)
+			all &= runner_join(&r->places[i]);
 	return all;
 }
 
@@ -435,7 +465,7 @@ void runner_points(struct runner *r, void (*fn)(void *arg, const struct probe_vi
 	int i;
 
 	for (i = 0; i < RUNNER_PLACES; i++) {
-		if (!r->places[i].stopped)
+		if (!r->places[i].set || r->places[i].has_thread)
 			continue;
 		for (k = 0; k < probe_points(r->places[i].set); k++) {
 			probe_point_at(r->places[i].set, k, &v);
@@ -444,26 +474,46 @@ void runner_points(struct runner *r, void (*fn)(void *arg, const struct probe_vi
 	}
 }
 
+/* Of a thread that was not joined: false, it has just ended; true, it frees its place. */
+static bool runner_leave(struct runner *r, struct runner_place *p)
+{
+	bool over;
+
+	pthread_mutex_lock(&r->lock);
+	over = p->stopped;
+	if (!over) {
+		p->left = true;
+		r->left++;
+		pthread_detach(p->thread);
+	}
+	pthread_mutex_unlock(&r->lock);
+	if (over)
+		pthread_join(p->thread, NULL);
+	return !over;
+}
+
 void runner_free(struct runner *r)
 {
-	bool all;
+	bool last;
 	int i;
 
 	if (!r)
 		return;
-	all = runner_stop(r);
-	for (i = 0; i < RUNNER_PLACES; i++)
-		if (r->places[i].stopped && r->places[i].set)
-			runner_place_free(&r->places[i]);
-	/* A thread that hangs still uses r. */
-	if (!all)
-		return;
-	for (i = 0; i < RUNNER_PLACES; i++)
-		if (r->places[i].r)
-			pthread_cond_destroy(&r->places[i].wake);
-	pthread_mutex_destroy(&r->lock);
-	free(r->slots);
-	free(r);
+	runner_stop(r);
+	pthread_mutex_lock(&r->lock);
+	r->left = 1; /* ourselves */
+	pthread_mutex_unlock(&r->lock);
+	for (i = 0; i < RUNNER_PLACES; i++) {
+		struct runner_place *p = &r->places[i];
+
+		if (p->set && (!p->has_thread || !runner_leave(r, p)))
+			runner_place_free(p);
+	}
+	pthread_mutex_lock(&r->lock);
+	last = --r->left == 0;
+	pthread_mutex_unlock(&r->lock);
+	if (last)
+		runner_destroy(r);
 }
 
 void runner_set_period(struct runner *r, int64_t period_ns)

@@ -32,7 +32,8 @@ struct runner_pace {
  * point to lives longer. Threads start here. 0, -ENOMEM, -EAGAIN (no thread). */
 int runner_new(const struct probe_env *env, const struct runner_pace *pace, struct runner **ret);
 
-/* Stops threads; one that hangs in a reading is left behind with its set. */
+/* Stops threads; one that hangs in a reading is left behind, and frees what it uses when
+ * it comes back. env and what it points to must then live on: the agent's do. */
 void runner_free(struct runner *r);
 
 /* Stop the threads and read no more, but keep the points: for runner_points(). False if a

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUILD_BYTES_MAX (1u << 30)
-#define BUILD_FLUSH (256u << 10) /* bytes of new entries that are flushed together */
+#define BUILD_FLUSH (256u << 10)    /* bytes of new entries that are flushed together, */
+#define BUILD_FLUSH_LOOP (1u << 20) /* or these: series of a loop tell each other's times */
 
 void build_init(struct build *b, const char *path, struct column_codec *columns, struct err *e)
 {
@@ -128,6 +128,7 @@ static ssize_t build_own(struct build *b, uint32_t series, const struct points_v
 	slot->index = (uint32_t)b->n_axes++;
 	slot->used = ++b->clock;
 	r = axis_set(&slot->axis, &first);
+	b->is_loop = b->is_loop || first.step[0] != first.step[first.n - 1];
 	b->columns->quick = b->quick && first.n < CHUNK_POINTS_MAX;
 	if (r == 0)
 		r = axis_encode(b->columns, &b->axis_bytes, &slot->axis);
@@ -300,13 +301,15 @@ void build_on_flush(struct build *b, int (*flush)(void *arg), void *arg)
 
 static int build_flush(struct build *b)
 {
+	size_t enough = b->is_loop ? BUILD_FLUSH_LOOP : BUILD_FLUSH;
 	int r;
 
-	if (!b->flush || b->bytes.len + b->axis_bytes.len < b->flushed + BUILD_FLUSH)
+	if (!b->flush || b->bytes.len + b->axis_bytes.len < b->flushed + enough)
 		return 0;
 	build_sort(b);
 	r = b->flush(b->flush_arg);
 	b->flushed = b->bytes.len + b->axis_bytes.len;
+	b->is_loop = false;
 	return r;
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #define CREW_COLD_BLOCKS 16 /* of 512 bytes: two pages; one may be missing by chance */
 #define CREW_CACHE "PRAGMA cache_size=-256"
@@ -62,6 +63,14 @@ static void crew_close(struct crew_hand *w)
 	w->is_open = false;
 }
 
+/* Is it still the file that the reader has open? Another one has other series. */
+static bool crew_is_same(const struct crew_file *f)
+{
+	struct stat st;
+
+	return stat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino;
+}
+
 /* As the reader has it open. What is wrong with a file is told by the reader. */
 static int crew_open(struct crew_hand *w, uint32_t file, struct err *e)
 {
@@ -80,6 +89,8 @@ static int crew_open(struct crew_hand *w, uint32_t file, struct err *e)
 	r = f->frozen ? db_open_frozen(f->path, e, &w->h.db)
 		      : db_open_reader(f->path, &told, e, &w->h.db);
 	buf_done(&told);
+	if (r == 0 && !crew_is_same(f))
+		r = -ESTALE;
 	if (r == 0)
 		r = db_exec(w->h.db, CREW_CACHE, e);
 	if (r < 0)
@@ -178,6 +189,8 @@ static void crew_find_files(struct crew *c)
 			continue;
 		f->path = xstrndup(h->path, strlen(h->path));
 		f->frozen = h->frozen;
+		f->dev = h->dev;
+		f->ino = h->ino;
 	}
 }
 

@@ -398,8 +398,9 @@ static size_t group_list(const struct catalog *d, const struct build *b, struct 
 	for (i = 0; i < b->n_entries; i++) {
 		const struct build_entry *x = &b->entries[i];
 
-		if (!x->sealed || x->is_hist || b->axes[x->axis].n < GROUP_ROWS)
-			continue;
+		if (!x->sealed || x->is_hist || b->axes[x->axis].n < GROUP_ROWS ||
+		    b->axes[x->axis].id || b->axes[x->axis].group)
+			continue; /* also if its times are in a row already */
 		used[x->axis] = true;
 		if (d->series[x->series - 1].kind == SINK_SPAN && x->n == b->axes[x->axis].n)
 			spans[x->axis] = (uint32_t)i;
@@ -413,6 +414,17 @@ static size_t group_list(const struct catalog *d, const struct build *b, struct 
 		n += !column_constant_int(list[n].steps.p, list[n].steps.len, &step);
 	}
 	return n;
+}
+
+void group_forget(struct build *b)
+{
+	size_t i;
+
+	for (i = 0; i < b->n_axes; i++)
+		if (b->axes[i].group && !b->groups[b->axes[i].group - 1].id)
+			b->axes[i].group = 0;
+	buf_done(&b->group_bytes);
+	buf_init(&b->group_bytes, BUILD_BYTES_MAX);
 }
 
 int group_axes(const struct catalog *d, struct build *b)

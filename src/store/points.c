@@ -73,6 +73,8 @@ int points_append(struct points *p, const struct points *from, size_t at, size_t
 
 struct points_view points_slice(const struct points *p, size_t from, size_t n)
 {
+	if (!p->time) /* there have never been any */
+		return (struct points_view){0};
 	return (struct points_view){n, p->time + from, p->step + from, p->thread + from,
 				    p->value + from};
 }

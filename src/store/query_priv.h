@@ -258,6 +258,8 @@ struct query_work {
 struct crew_file {
 	char *path; /* NULL: not on a disk */
 	bool frozen;
+	dev_t dev;
+	ino_t ino;
 };
 struct crew {
 	struct store_reader *r;

@@ -356,6 +356,7 @@ int seal_entries(struct store *s, struct build *b, int64_t meta[META_N], struct 
 	}
 	if (r == 0)
 		r = seal_close_pack(&x);
+	group_forget(b);
 	sumtree_done(&x.tree);
 	for (i = 0; i < SEAL_AXES; i++)
 		axis_done(&x.axes[i].axis);

@@ -387,8 +387,9 @@ int fold_commit(struct store *s, uint64_t seq, const struct gather_memory *memor
 /* ---- build.c: series on axes ----------------------------------------------------- */
 
 #define BUILD_POINTS (3 * CHUNK_POINTS_MAX / 2) /* of a series; then some are put onto axes */
-#define BUILD_AXES 4u                           /* latest axes, kept as columns */
-#define BUILD_WAITING 3u                        /* series whose axis is not decided */
+#define BUILD_BYTES_MAX (1u << 30)
+#define BUILD_AXES 4u    /* latest axes, kept as columns */
+#define BUILD_WAITING 3u /* series whose axis is not decided */
 
 struct build_axis {
 	uint32_t n;
@@ -436,6 +437,7 @@ struct build {
 	int (*flush)(void *arg);
 	void *flush_arg;
 	size_t flushed; /* bytes that the last flush left */
+	bool is_loop;   /* steps of an axis that was made since then change */
 	struct build_wait waiting[BUILD_WAITING];
 	size_t n_waiting;
 	struct build_group *groups;
@@ -449,8 +451,9 @@ void build_done(struct build *b);
  * come, less than BUILD_POINTS - 1. 0 or -errno. */
 int build_points(struct build *b, uint32_t series, struct points *p, bool more);
 int build_hists(struct build *b, uint32_t series, struct hists *h, bool more);
-/* Call flush whenever new entries have some 100 KB: they are in order, and those of a
- * series that is not waiting are complete. It may seal some and then drop them. */
+/* Call flush whenever new entries have some 100 KB, or a megabyte with those of a loop:
+ * they are in order, and those of a series that is not waiting are complete. It may seal
+ * some and then drop them. */
 void build_on_flush(struct build *b, int (*flush)(void *arg), void *arg);
 bool build_is_waiting(const struct build *b, uint32_t series);
 /* Forget the entries marked `sealed`, in any order then. */
@@ -480,9 +483,11 @@ int gather_rows(struct store *s, struct fold_row *rows, size_t n,
 
 /* ---- group.c: axes that follow from each other ---------------------------------------- */
 
-/* Make groups of the axes of entries marked `sealed`. Until this they are alone. 0 or
- * -ENOMEM. */
+/* Make groups of the axes of entries marked `sealed` that have no row yet. Until this they
+ * are alone. 0 or -ENOMEM. */
 int group_axes(const struct catalog *d, struct build *b);
+/* What is to be written has been: groups that have a row stay known by it. */
+void group_forget(struct build *b);
 
 /* ---- seal.c: entries to chunks ------------------------------------------------------ */
 

@@ -145,8 +145,8 @@ def test_agent_keeps_its_limits(lapse, charlm, tmp_path):
     """The file of a run is not larger; the points that are gone are the oldest."""
     config = tmp_path / "lapse.yaml"
     steps, sizes, left = 50000, [], []
-    for text in ("store: {}\n", "store: {max_size: 1M}\n",
-                 "performance_tuning: {max_database_size_gb: 0.0009765625, auto_cleanup: false}\n"):
+    for text in ("store: {}\n", "store: {max_size: 768K}\n",
+                 "performance_tuning: {max_database_size_gb: 0.000732421875, auto_cleanup: false}\n"):
         config.write_text(text)
         done = lapse("run", "--config", config, "--", charlm, "--steps", steps, "--dim", 4,
                      "--heads", 1, "--layers", 1, "--batch", 4, "--context", 4, "--threads", 1,
@@ -158,7 +158,7 @@ def test_agent_keeps_its_limits(lapse, charlm, tmp_path):
         sizes.append(size(lapse, run))
         left.append(points(lapse, run))
     assert left[0][0] == left[2][0] == 1
-    assert sizes[1] <= 1 << 20 < min(sizes[0], sizes[2])
+    assert sizes[1] <= 768 << 10 < min(sizes[0], sizes[2])
     assert left[1] == list(range(left[1][0], steps + 1)) and left[1][0] > 8000
 
 

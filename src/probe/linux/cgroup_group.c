@@ -24,7 +24,7 @@
 #include "probe/linux/proc.h"
 #include "probe/linux/psi.h"
 #include "probe/linux/textfile.h"
-#include "probe/tree.h"
+#include "probe/linux/tree.h"
 
 #define CGROUP_TEXT_MAX (1u << 20)   /* bytes of a file */
 #define CGROUP_LIMITS_NS 10000000000 /* between readings of limits, and of where it is */

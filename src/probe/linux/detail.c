@@ -4,7 +4,7 @@
  * the sums of their counters over the tree. What a process read and wrote goes to
  * the parent that waits for it; the sums count it once.
  */
-#include "probe/tree.h"
+#include "probe/linux/tree.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #ifndef PROBE_LINUX_PROCESS_H
 #define PROBE_LINUX_PROCESS_H
 
-#include "probe/tree.h"
+#include "probe/linux/tree.h"
 
 enum process_row {
 	PROCESS_CPU,

@@ -5,6 +5,7 @@
 #include "probe/linux/process.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -12,6 +13,7 @@
 #include "wire/sink.h"
 
 #define PROCESS_LABELS "role,slot"
+#define PROCESS_FIRST_PIDS 0xeffffffcu /* PROC_PID_INIT_INO of the kernel */
 
 /* clang-format off */
 const struct probe_metric process_rows[PROCESS_ROWS] = {
@@ -151,12 +153,33 @@ static void process_put_reads(const struct probe_detail *d, struct probe_set *s,
 		       stored < bytes ? 1 - stored / bytes : 0, why);
 }
 
+/* Are our pids those of the machine? The kernel's first pid namespace has a fixed number. */
+static bool process_is_first_pids(void)
+{
+	static int known; /* 1 yes, -1 no; the agent does not change its namespace */
+	struct stat st;
+
+	if (!known)
+		known = stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == PROCESS_FIRST_PIDS ? 1
+											      : -1;
+	return known > 0;
+}
+
 static void process_put_gpus(const struct probe_proc *p, struct probe_set *s,
 			     const uint32_t points[PROCESS_ROWS])
 {
 	static const char none[] = "it uses no GPU", nobody[] = "no GPU driver tells it";
+	static const char foreign[] = "the GPU driver names processes as the machine does; this is "
+				      "a pid namespace of its own";
 	double value = 0;
-	int err = gpu_procs_get(p->pid, &value);
+	int err;
+
+	if (!process_is_first_pids()) {
+		probe_absent(s, points[PROCESS_GPU_MEMORY], foreign);
+		probe_absent(s, points[PROCESS_GPU_BUSY], foreign);
+		return;
+	}
+	err = gpu_procs_get(p->pid, &value);
 
 	process_put_if(s, points[PROCESS_GPU_MEMORY], !err, value, err == -ENOENT ? none : nobody);
 	err = gpu_procs_busy(p->pid, &value);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "probe/tree.h"
+#include "probe/linux/tree.h"
 
 #define ROLE_MAX 32
 

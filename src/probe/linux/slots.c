@@ -58,9 +58,11 @@ static struct slot *slots_add(struct slots *l, const char *name, size_t len)
 	}
 	s = slots_at(l, l->len);
 	memset(s, 0, l->size);
-	s->name = strndup(name, len);
+	s->name = malloc(len + 1);
 	if (!s->name)
 		return NULL;
+	memcpy(s->name, name, len);
+	s->name[len] = '\0';
 	l->len++;
 	return s;
 }

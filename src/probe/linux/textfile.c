@@ -116,22 +116,25 @@ int textfile_once(const char *root, const char *path, struct textbuf *b, size_t 
 	return err;
 }
 
+/* One number with spaces and line ends around it. */
+static int textfile_number(const char *p, const char *end, uint64_t *ret)
+{
+	while (end > p && (end[-1] == '\n' || end[-1] == ' '))
+		end--;
+	while (p < end && *p == ' ')
+		p++;
+	if (p == end || proc_begins(p, end, "max") || *p == '-')
+		return -ENODATA;
+	return proc_number(&p, end, ret) || p != end ? -EBADMSG : 0;
+}
+
 int textfile_u64(const char *root, const char *path, uint64_t *ret)
 {
 	struct textbuf b = {0};
-	const char *p, *end;
 	int err = textfile_once(root, path, &b, TEXTFILE_FIRST);
 
-	p = b.text;
-	end = p ? p + b.len : p;
-	while (!err && end > p && (end[-1] == '\n' || end[-1] == ' '))
-		end--;
-	while (!err && p < end && *p == ' ')
-		p++;
-	if (!err && (p == end || proc_begins(p, end, "max") || *p == '-'))
-		err = -ENODATA;
 	if (!err)
-		err = proc_number(&p, end, ret) || p != end ? -EBADMSG : 0;
+		err = b.len ? textfile_number(b.text, b.text + b.len, ret) : -ENODATA;
 	textbuf_done(&b);
 	return err;
 }

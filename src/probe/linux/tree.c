@@ -4,7 +4,7 @@
  * so that it only grows: of each process its last reading stays when it ends,
  * and what its parent was told on reaping it beyond that counts as well.
  */
-#include "probe/tree.h"
+#include "probe/linux/tree.h"
 
 #include <dirent.h>
 #include <errno.h>

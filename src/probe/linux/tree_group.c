@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "probe/tree.h"
+#include "probe/linux/tree.h"
 #include "wire/sink.h"
 
 enum {

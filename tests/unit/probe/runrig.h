@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "probe/tree.h"
+#include "probe/linux/tree.h"
 
 #define RUNRIG_GROUPS 4
 #define RUNRIG_EVENTS 64

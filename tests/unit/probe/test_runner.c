@@ -29,10 +29,11 @@ static const struct probe_metric rare_metric = {"t/rare", "1", "", "", SINK_GAUG
 static const struct probe_metric slow_metric = {"t/slow", "1", "", "", SINK_GAUGE, 1, NULL};
 
 /* What the groups do. */
-static int fast_reads, rare_reads, closed;
+static int fast_reads, rare_reads;
+static _Atomic int closed;
 static int64_t burn_ns;
 static bool hang;
-static pthread_t slow_thread;
+static _Atomic pthread_t slow_thread;
 
 static int open_fast(const struct probe_env *env, struct probe_set *s, void **state, struct err *e)
 {
@@ -255,6 +256,7 @@ static void test_a_reading_hangs(void **state)
 	struct runner *r;
 	struct probe_now now;
 	struct seen s;
+	int i;
 
 	(void)state;
 	__atomic_store_n(&hang, true, __ATOMIC_RELAXED);
@@ -275,6 +277,10 @@ static void test_a_reading_hangs(void **state)
 	runner_free(r);
 	assert_int_equal(closed, 2);
 	__atomic_store_n(&hang, false, __ATOMIC_RELAXED);
+	/* It comes back and closes its own. */
+	for (i = 0; i < 500 && closed < 3; i++)
+		usleep(10000);
+	assert_int_equal(closed, 3);
 	usleep(50000);
 }
 

@@ -4,7 +4,7 @@
  * trees that change between readings, and real children compared with what
  * getrusage() says.
  */
-#include "probe/tree.h"
+#include "probe/linux/tree.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

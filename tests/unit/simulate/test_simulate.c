@@ -326,8 +326,8 @@ static void test_feed_is_points(void **state)
 		simtest_sink_done(s);
 	}
 	assert_int_equal(points, size.points);
-	/* All but the machines' were records of a ring. 2 hosts, 18 + 4 + 2 * 12 + 4. */
-	assert_int_equal(stored, points - 2 * 50 * (uint64_t)(size.end_ns / 1000000000 + 1));
+	/* All but the machines' were records of a ring. 2 hosts, 19 + 4 + 2 * 12 + 4. */
+	assert_int_equal(stored, points - 2 * 51 * (uint64_t)(size.end_ns / 1000000000 + 1));
 	simulate_free(m);
 	free(s);
 }

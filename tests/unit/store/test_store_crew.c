@@ -310,7 +310,29 @@ static void test_errors(void **state)
 	storetest_remove(dir);
 }
 
-/* The file cannot be opened again: the reader goes on with what it has open. */
+/* Another file of a run that has the same place now. */
+static void make_other(const char *path)
+{
+	char *dir = storetest_dir(), *from = storetest_path(dir, "h.db");
+	struct store *s = storetest_open(dir);
+	uint32_t p = storetest_process(s, 9), k;
+	char name[32];
+	int64_t i;
+
+	for (k = 0; k < SERIES; k++) {
+		snprintf(name, sizeof(name), "other/%u", k);
+		storetest_series(s, p, name, SINK_GAUGE);
+		for (i = 0; i < 10000; i++)
+			storetest_push(s, k + 1, i, i, -1);
+	}
+	storetest_commit(s);
+	storetest_close(s);
+	assert_int_equal(rename(from, path), 0);
+	free(from);
+	storetest_remove(dir);
+}
+
+/* The file cannot be opened again, or is another one: the reader goes on with what it has open. */
 static void test_gone(void **state)
 {
 	const struct store_query q = {.points = 20};
@@ -319,6 +341,7 @@ static void test_gone(void **state)
 	struct answer plain, helped;
 	struct store_reader *r = NULL;
 	struct err e = {0};
+	int i;
 
 	(void)state;
 	storetest_close(make(dir, "h", 0));
@@ -328,7 +351,11 @@ static void test_gone(void **state)
 	assert_int_equal(plain.code, 0);
 	assert_int_equal(unlink(path), 0);
 	cold = true;
-	for (create = PLAIN; create <= AT_ONCE; create++) {
+	for (i = 0; i < 4; i++) {
+		create = PLAIN;
+		if (i == 2)
+			make_other(path);
+		create = i % 2 ? AT_ONCE : PLAIN;
 		ask(r, &q, refs, SERIES, &helped);
 		assert_true(created > 0);
 		check_same(&plain, &helped, SERIES);

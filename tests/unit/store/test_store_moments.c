@@ -426,6 +426,55 @@ static void test_long_loop(void **state)
 	loop_done(&l);
 }
 
+#define WIDE 40u /* series at two moments of a loop, in turn */
+
+/* More than one fold has in memory at once: what is sealed first has the times, and what
+ * comes later refers to them. */
+static void test_wide_loop(void **state)
+{
+	struct store *s = storetest_open(*state);
+	uint32_t p = storetest_process(s, 1), id[WIDE], k;
+	int64_t *times = xcalloc(2 * LOOP_STEPS, sizeof(*times)), i;
+	double *values = xcalloc(WIDE * LOOP_STEPS, sizeof(*values));
+	uint64_t seed = 5;
+	char name[8];
+
+	for (k = 0; k < WIDE; k++) {
+		snprintf(name, sizeof(name), "w%u", k);
+		id[k] = storetest_series(s, p, name, SINK_GAUGE);
+	}
+	for (i = 0; i < LOOP_STEPS; i++) {
+		times[2 * i] = START + i * 5000000 + (int64_t)(draw(&seed) % 1000000);
+		times[2 * i + 1] = times[2 * i] + 100 + (int64_t)(draw(&seed) % 8);
+		for (k = 0; k < WIDE; k++) {
+			values[k * LOOP_STEPS + i] = (double)draw(&seed) / 3;
+			storetest_push(s, id[k], times[2 * i + k % 2], i,
+				       values[k * LOOP_STEPS + i]);
+		}
+		if (i % 100 == 99)
+			storetest_commit(s);
+	}
+	storetest_commit(s);
+	storetest_fold(s);
+	storetest_close(s);
+	storetest_check(*state);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM chunk"), WIDE);
+	assert_int_equal(storetest_sql(*state, "SELECT count(*) FROM axis"), 1);
+	assert_int_equal(count_format(*state, "axis", 8), 1);
+	for (k = 0; k < WIDE; k++) {
+		struct storetest_points got = storetest_read_dir(*state, id[k]);
+
+		assert_int_equal(got.n, LOOP_STEPS);
+		for (i = 0; i < LOOP_STEPS; i++) {
+			assert_int_equal(got.v[i].time_ns, times[2 * i + k % 2]);
+			assert_true(got.v[i].value == values[k * LOOP_STEPS + i]);
+		}
+		free(got.v);
+	}
+	free(times);
+	free(values);
+}
+
 /* Chunks of some series go, those of others stay: a row of moments stays as long as one
  * needs it, and no longer. */
 static void test_retention(void **state)
@@ -533,6 +582,7 @@ int main(void)
 		cmocka_unit_test(test_axis_of_noise),
 		cmocka_unit_test_setup_teardown(test_loop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_loop, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_wide_loop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_retention, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_streams, setup, teardown),
 	};
