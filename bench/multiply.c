@@ -85,8 +85,7 @@ static const char *string_end(const char *p, const char *end)
 }
 
 /* p at a quote: a piece ends before a number that moves. */
-static const char *one_string(struct multiply *m, const char *p, const char *end,
-			      const char **from)
+static const char *one_string(struct multiply *m, const char *p, const char *end, const char **from)
 {
 	static const char step[] = "ProfilerStep#";
 	const char *key = p + 1, *at = string_end(p, end), *number = NULL;
@@ -157,8 +156,11 @@ uint64_t multiply_write(const struct multiply *m, unsigned copies, FILE *out)
 	uint64_t step[KINDS], bytes = m->head + (m->len - m->tail);
 
 	for (int k = 0; k < KINDS; k++)
-		step[k] = m->most[k] < m->least[k] ? 0 : m->most[k] + 1 - (k == PYTHON || k == TIME ||
-			  k == STEP ? m->least[k] : 0);
+		step[k] =
+			m->most[k] < m->least[k]
+				? 0
+				: m->most[k] + 1 -
+					  (k == PYTHON || k == TIME || k == STEP ? m->least[k] : 0);
 	step[TIME] += 1000; /* the last event's duration and a pause, more or less */
 	fwrite(m->text, 1, m->head, out);
 	for (unsigned c = 0; c < copies; c++) {
@@ -172,7 +174,7 @@ uint64_t multiply_write(const struct multiply *m, unsigned copies, FILE *out)
 			if (p->kind == NOTHING)
 				continue;
 			n = snprintf(digits, sizeof(digits), "%llu",
-				     (unsigned long long)(p->number + c * step[p->kind]));
+				     (unsigned long long)p->number + c * step[p->kind]);
 			fwrite(digits, 1, (size_t)n, out);
 			bytes += (size_t)n;
 		}

@@ -105,7 +105,7 @@ static int stream_of(struct count *k, const struct view_row *row, size_t *ret)
 		return rc;
 	k->last[c->n_streams].end = INT64_MIN;
 	c->streams[c->n_streams] =
-		(struct coverage_stream){ .track = row->track, .stream = row->stream };
+		(struct coverage_stream){.track = row->track, .stream = row->stream};
 	*ret = c->n_streams++;
 	return 0;
 }
@@ -268,15 +268,17 @@ static void say_links(struct count *k)
 		    "closed before they ran.",
 		    (unsigned long long)k->no_work, (unsigned long long)c->launches);
 	if (k->no_launch)
-		say(c, COVERAGE_WORK_NO_LAUNCH, k->no_launch * 5 > asked ? COVERAGE_WARN : COVERAGE_NOTE,
-		    k->no_launch, asked,
-		    "%llu of %llu GPU rows have no launch in the trace: they were launched before the "
+		say(c, COVERAGE_WORK_NO_LAUNCH,
+		    k->no_launch * 5 > asked ? COVERAGE_WARN : COVERAGE_NOTE, k->no_launch, asked,
+		    "%llu of %llu GPU rows have no launch in the trace: they were launched before "
+		    "the "
 		    "window opened, or their calls were dropped.",
 		    (unsigned long long)k->no_launch, (unsigned long long)asked);
 	if (k->early)
-		say(c, COVERAGE_WORK_EARLY, k->early * 100 > k->linked ? COVERAGE_WARN : COVERAGE_NOTE,
-		    k->early, k->linked,
-		    "%llu of %llu GPU rows begin before their launch, by up to %.3f us: the clocks of "
+		say(c, COVERAGE_WORK_EARLY,
+		    k->early * 100 > k->linked ? COVERAGE_WARN : COVERAGE_NOTE, k->early, k->linked,
+		    "%llu of %llu GPU rows begin before their launch, by up to %.3f us: the clocks "
+		    "of "
 		    "host and GPU disagree.",
 		    (unsigned long long)k->early, (unsigned long long)k->linked,
 		    (double)c->earliest / 1e3);
@@ -301,8 +303,8 @@ static void say_times(struct count *k)
 			    (double)window / 1e6);
 	}
 	if (overlaps)
-		say(c, COVERAGE_OVERLAP, raw - clipped > clipped / 100 ? COVERAGE_WARN : COVERAGE_NOTE,
-		    overlaps, rows,
+		say(c, COVERAGE_OVERLAP,
+		    raw - clipped > clipped / 100 ? COVERAGE_WARN : COVERAGE_NOTE, overlaps, rows,
 		    "%llu of %llu GPU rows begin before the one before them on their stream ends: "
 		    "%.3f ms as recorded, %.3f ms with overlaps counted once.",
 		    (unsigned long long)overlaps, (unsigned long long)rows, (double)raw / 1e6,
@@ -320,8 +322,7 @@ static void say_times(struct count *k)
 		    k->broken, trace_rows(k->v->trace),
 		    "%llu of %llu rows were set aside: no time, ts 0 and dur 0, or far from all "
 		    "others.",
-		    (unsigned long long)k->broken,
-		    (unsigned long long)trace_rows(k->v->trace));
+		    (unsigned long long)k->broken, (unsigned long long)trace_rows(k->v->trace));
 }
 
 static int by_raw(const void *a, const void *b)
@@ -335,7 +336,7 @@ static int by_raw(const void *a, const void *b)
 
 int coverage_new(struct view *v, struct coverage **ret)
 {
-	struct count k = { .v = v };
+	struct count k = {.v = v};
 	int rc = 0;
 
 	k.c = calloc(1, sizeof(*k.c));
@@ -371,7 +372,7 @@ void coverage_free(struct coverage *c)
 	free(c);
 }
 
-static const char *const grades[] = { "fine", "note", "warning", "fail" };
+static const char *const grades[] = {"fine", "note", "warning", "fail"};
 
 void coverage_text(const struct coverage *c, struct buf *out)
 {

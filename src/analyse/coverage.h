@@ -13,40 +13,40 @@
 enum coverage_id {
 	COVERAGE_NO_ROWS,
 	COVERAGE_TRUNCATED,
-	COVERAGE_BROKEN,	  /* rows set aside: ts 0 and dur 0, no time, far away */
+	COVERAGE_BROKEN, /* rows set aside: ts 0 and dur 0, no time, far away */
 	COVERAGE_NO_GPU,
-	COVERAGE_NO_HOST,	  /* no operators and no runtime calls */
+	COVERAGE_NO_HOST, /* no operators and no runtime calls */
 	COVERAGE_NO_OPS,
-	COVERAGE_NO_CALLS,	  /* no runtime or driver calls: gaps cannot be told apart */
+	COVERAGE_NO_CALLS, /* no runtime or driver calls: gaps cannot be told apart */
 	COVERAGE_NO_STEPS,
 	COVERAGE_NO_RANK,
-	COVERAGE_NO_CORRELATION,  /* GPU rows, but none with a launch */
-	COVERAGE_LAUNCH_NO_WORK,  /* launches whose correlation no GPU row has */
-	COVERAGE_WORK_NO_LAUNCH,  /* GPU rows whose correlation no call has */
-	COVERAGE_WORK_EARLY,	  /* GPU rows that begin before their launch */
-	COVERAGE_OVERLAP,	  /* GPU rows that begin before the one before them on the stream ends */
-	COVERAGE_LONG,		  /* GPU time on one stream beyond the window: cannot be */
+	COVERAGE_NO_CORRELATION, /* GPU rows, but none with a launch */
+	COVERAGE_LAUNCH_NO_WORK, /* launches whose correlation no GPU row has */
+	COVERAGE_WORK_NO_LAUNCH, /* GPU rows whose correlation no call has */
+	COVERAGE_WORK_EARLY,     /* GPU rows that begin before their launch */
+	COVERAGE_OVERLAP, /* GPU rows that begin before the one before them on the stream ends */
+	COVERAGE_LONG,    /* GPU time on one stream beyond the window: cannot be */
 	COVERAGE_ZERO_DUR,
 	COVERAGE_NEGATIVE_DUR,
 	COVERAGE_NO_STACKS,
 	COVERAGE_NO_SHAPES,
 	COVERAGE_NO_MEMORY,
-	COVERAGE_WHOLE_US,	  /* times are whole microseconds: short rows are 0 or 1 us */
+	COVERAGE_WHOLE_US, /* times are whole microseconds: short rows are 0 or 1 us */
 	COVERAGE_ITEMS
 };
 
 enum coverage_grade {
-	COVERAGE_FINE,	/* nothing of it; not shown */
-	COVERAGE_NOTE,	/* an answer less, or none to worry about */
-	COVERAGE_WARN,	/* numbers suffer: say so beside them */
-	COVERAGE_FAIL	/* most numbers cannot be trusted */
+	COVERAGE_FINE, /* nothing of it; not shown */
+	COVERAGE_NOTE, /* an answer less, or none to worry about */
+	COVERAGE_WARN, /* numbers suffer: say so beside them */
+	COVERAGE_FAIL  /* most numbers cannot be trusted */
 };
 
 struct coverage_item {
 	enum coverage_grade grade;
 	uint64_t count, of; /* so many of so many; of 0: no such total */
-	double percent;	    /* of them */
-	char text[240];	    /* the sentence */
+	double percent;     /* of them */
+	char text[240];     /* the sentence */
 };
 
 /* One stream's work: sums of durations as they are, and with overlaps counted once. */
@@ -54,8 +54,8 @@ struct coverage_stream {
 	uint16_t track;
 	int32_t stream;
 	uint64_t rows, overlaps; /* rows that begin before an earlier one ends */
-	int64_t raw, clipped;	 /* ns */
-	int64_t longest;	 /* ns of the longest overlap */
+	int64_t raw, clipped;    /* ns */
+	int64_t longest;         /* ns of the longest overlap */
 };
 
 struct coverage {
@@ -63,7 +63,7 @@ struct coverage {
 	struct coverage_stream *streams; /* by raw, largest first */
 	size_t n_streams;
 	uint64_t launches, work; /* calls that launch; GPU rows */
-	int64_t earliest;	 /* ns: the most that work begins before its launch */
+	int64_t earliest;        /* ns: the most that work begins before its launch */
 };
 
 /* Of a view of rule VIEW_EXACT with all its rows. 0, -ENOMEM. */

@@ -6,22 +6,22 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const struct target {
 	const char *name, *title, *unknown;
 	double low, high;
 } targets[SCORE_TARGETS] = {
-	[SCORE_UTILISATION] = { "utilisation", "GPU utilisation above 80 %",
-				"no GPU rows in the trace", 0.80, INFINITY },
-	[SCORE_MEMORY] = { "memory", "GPU memory near capacity without running out",
-			   "no memory events of a GPU with known size (profile_memory)", 0.70,
-			   0.95 },
-	[SCORE_LOADING] = { "loading", "data loading minimal", "no time in the trace", -INFINITY,
-			    0.05 },
-	[SCORE_LAUNCH] = { "launch", "launch overhead low against kernel time",
-			   "no GPU or no host rows in the trace", -INFINITY, 0.10 },
-	[SCORE_CPU] = { "cpu", "CPU not limiting", "no GPU or no host rows in the trace",
-			-INFINITY, 0.20 },
+	[SCORE_UTILISATION] = {"utilisation", "GPU utilisation above 80 %",
+			       "no GPU rows in the trace", 0.80, INFINITY},
+	[SCORE_MEMORY] = {"memory", "GPU memory near capacity without running out",
+			  "no memory events of a GPU with known size (profile_memory)", 0.70, 0.95},
+	[SCORE_LOADING] = {"loading", "data loading minimal", "no time in the trace", -INFINITY,
+			   0.05},
+	[SCORE_LAUNCH] = {"launch", "launch overhead low against kernel time",
+			  "no GPU or no host rows in the trace", -INFINITY, 0.10},
+	[SCORE_CPU] = {"cpu", "CPU not limiting", "no GPU or no host rows in the trace", -INFINITY,
+		       0.20},
 };
 
 const char *score_name(enum score_target target)
@@ -36,7 +36,7 @@ const char *score_title(enum score_target target)
 
 const char *score_state(enum score_state state)
 {
-	static const char *const names[] = { "pass", "fail", "unknown" };
+	static const char *const names[] = {"pass", "fail", "unknown"};
 
 	return names[state];
 }
@@ -133,11 +133,19 @@ void score_of(const struct verdict_rank *r, struct score *ret)
 	double launch = (double)s->ns[VERDICT_LAUNCH];
 	double host = launch + (double)(s->ns[VERDICT_SYNC] + s->ns[VERDICT_HOST]);
 	double recorded = (double)s->ns[VERDICT_PROFILER];
+	double waits = (double)(s->ns[VERDICT_COMMUNICATION] + s->ns[VERDICT_STRAGGLER]);
 	bool both = r->facts.has_gpu && r->facts.has_host && busy > 0;
 
-	*ret = (struct score){ .passed = 0 };
+	*ret = (struct score){.passed = 0};
 	judge(ret, SCORE_UTILISATION, r->facts.has_gpu ? busy / total : NAN,
 	      r->facts.has_gpu && recorded > 0 ? r->facts.measure[VERDICT_M_GPU_BUSY] : NAN);
+	if (r->facts.has_gpu && waits >= 0.1 * busy) {
+		char *text = ret->rows[SCORE_UTILISATION].text;
+		size_t n = strlen(text);
+
+		snprintf(text + n, sizeof(ret->rows->text) - n,
+			 " %.1f %% of it is communication and waiting in it.", 100 * waits / busy);
+	}
 	judge(ret, SCORE_MEMORY, reserved(r->view->trace), NAN);
 	judge(ret, SCORE_LOADING, total > 0 ? (double)s->ns[VERDICT_DATA] / total : NAN, NAN);
 	judge(ret, SCORE_LAUNCH, both ? (launch + recorded) / busy : NAN,
@@ -149,8 +157,8 @@ void score_of(const struct verdict_rank *r, struct score *ret)
 void score_text(const struct score *s, struct buf *out)
 {
 	for (int i = 0; i < SCORE_TARGETS; i++)
-		buf_printf(out, "%-7s %-45s %s\n", score_state(s->rows[i].state),
-			   targets[i].title, s->rows[i].text);
+		buf_printf(out, "%-7s %-45s %s\n", score_state(s->rows[i].state), targets[i].title,
+			   s->rows[i].text);
 	buf_printf(out, "%d of %d passed, %d failed, %d unknown.\n", s->passed, SCORE_TARGETS,
 		   s->failed, SCORE_TARGETS - s->passed - s->failed);
 }

@@ -11,10 +11,10 @@
 
 enum score_target {
 	SCORE_UTILISATION, /* GPU busy part of the wall time > 80 % */
-	SCORE_MEMORY,	   /* peak of reserved memory of the device's: 70 % to 95 % */
-	SCORE_LOADING,	   /* GPU idle for the data loader: < 5 % of the wall time */
-	SCORE_LAUNCH,	   /* GPU idle for launches over GPU busy time: < 10 % */
-	SCORE_CPU,	   /* GPU idle for the host (launches, syncs, other code): < 20 % */
+	SCORE_MEMORY,      /* peak of reserved memory of the device's: 70 % to 95 % */
+	SCORE_LOADING,     /* GPU idle for the data loader: < 5 % of the wall time */
+	SCORE_LAUNCH,      /* GPU idle for launches over GPU busy time: < 10 % */
+	SCORE_CPU,         /* GPU idle for the host (launches, syncs, other code): < 20 % */
 	SCORE_TARGETS
 };
 
@@ -26,10 +26,10 @@ enum score_state {
 
 struct score_row {
 	enum score_state state;
-	double value;	       /* 0..1; NaN unknown */
-	double unrecorded;     /* the same with the profiler's estimated cost left out; NaN where
-				  this makes no difference or is unknown */
-	double low, high;      /* passes in (low, high) */
+	double value;      /* 0..1; NaN unknown */
+	double unrecorded; /* the same with the profiler's estimated cost left out; NaN where
+			      this makes no difference or is unknown */
+	double low, high;  /* passes in (low, high) */
 	char text[240];
 };
 

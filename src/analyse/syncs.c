@@ -29,7 +29,7 @@ struct walk {
 	struct syncs *s;
 	size_t cap;
 	struct open_calls *open; /* by track */
-	uint8_t *kinds;		 /* by text id: enum kclass_call + 1 */
+	uint8_t *kinds;          /* by text id: enum kclass_call + 1 */
 };
 
 static bool is_call(const struct view_row *row)
@@ -90,7 +90,7 @@ static struct syncs_site *site(struct walk *w, const struct view_row *row, uint3
 			return &s->sites[i];
 	if (room_for(&s->sites, s->n, &w->cap, sizeof(*s->sites)))
 		return NULL;
-	s->sites[s->n] = (struct syncs_site){ .call = row->name, .op = op, .python = python };
+	s->sites[s->n] = (struct syncs_site){.call = row->name, .op = op, .python = python};
 	return &s->sites[s->n++];
 }
 
@@ -150,7 +150,7 @@ static int by_wait(const void *a, const void *b)
 
 int syncs_new(const struct view *v, struct syncs **ret)
 {
-	struct walk w = { .v = v };
+	struct walk w = {.v = v};
 	int rc = 0;
 
 	w.s = calloc(1, sizeof(*w.s));

@@ -11,10 +11,10 @@
 #include "trace/view.h"
 
 struct syncs_site {
-	uint32_t call;	   /* text id: cudaStreamSynchronize, ... */
-	uint32_t op;	   /* the outermost reading operator around it (aten::item), else the
-			      innermost operator; 0 none */
-	uint32_t python;   /* the innermost Python function around it; 0 none */
+	uint32_t call;   /* text id: cudaStreamSynchronize, ... */
+	uint32_t op;     /* the outermost reading operator around it (aten::item), else the
+			    innermost operator; 0 none */
+	uint32_t python; /* the innermost Python function around it; 0 none */
 	uint64_t count;
 	int64_t wait, longest; /* ns in the call */
 	int64_t idle; /* ns from the end of the call to the next work of the GPU that is launched

@@ -48,27 +48,29 @@ void verdict_permille(const struct verdict_shares *s, int ret[VERDICT_KINDS]);
 
 /* What rules may look at. A measure that is not known is NaN: no rule fires on it. */
 enum verdict_measure {
-	VERDICT_M_SHARE, /* of the rule's own kind, 0..1 of the wall time */
-	VERDICT_M_BOUND, /* 1 for the kind that was decided on, else 0 */
+	VERDICT_M_SHARE,    /* of the rule's own kind, 0..1 of the wall time */
+	VERDICT_M_BOUND,    /* 1 for the kind that was decided on, else 0 */
 	VERDICT_M_GPU_BUSY, /* 0..1 of the time that the steps are expected to take unrecorded */
 	VERDICT_M_SYNCS_PER_STEP, /* waiting calls of the host */
-	VERDICT_M_SYNC_WAIT, /* the host waits in them, 0..1 of the wall time */
+	VERDICT_M_SYNC_WAIT,      /* the host waits in them, 0..1 of the wall time */
 	VERDICT_M_LAUNCHES_PER_STEP,
-	VERDICT_M_KERNEL_US, /* mean time of a kernel */
-	VERDICT_M_STACKS, /* 1: Python stacks were recorded */
-	VERDICT_M_PROFILER_ROWS, /* overhead that the profiler recorded of itself while the GPU was
-				    idle, 0..1 of the wall time */
-	VERDICT_M_COMPILED, /* 1: torch.compile regions seen */
-	VERDICT_M_GRAPHS, /* 1: CUDA or HIP graph launches seen */
-	VERDICT_M_MEMORY_OF_GPU, /* bytes-moving kernels' part of compute + memory */
-	VERDICT_M_OVERLAP, /* part of communication hidden under other work */
-	VERDICT_M_COMM_SPREAD, /* part of communication above the shortest of its name */
+	VERDICT_M_KERNEL_US,      /* mean time of a kernel */
+	VERDICT_M_STACKS,         /* 1: Python stacks were recorded */
+	VERDICT_M_PROFILER_ROWS,  /* overhead that the profiler recorded of itself while the GPU was
+				     idle, 0..1 of the wall time */
+	VERDICT_M_COMPILED,       /* 1: torch.compile regions seen */
+	VERDICT_M_GRAPHS,         /* 1: CUDA or HIP graph launches seen */
+	VERDICT_M_MEMORY_OF_GPU,  /* bytes-moving kernels' part of compute + memory */
+	VERDICT_M_OVERLAP,        /* part of communication hidden under other work */
+	VERDICT_M_COMM_SPREAD,    /* part of communication above the shortest of its name */
 	VERDICT_M_PEAK_OF_DEVICE, /* peak allocated of the device's memory */
-	VERDICT_M_WORKERS_ZERO, /* 1: the loader runs in the training process */
-	VERDICT_M_PAGEABLE_COPY, /* part of host-device copy time from or to pageable memory */
-	VERDICT_M_DATA_PARALLEL, /* 1: DataParallel.forward seen */
-	VERDICT_M_TENSOR_CORE, /* tensor-core kernels' part of compute time */
-	VERDICT_M_STRAGGLER_OVER, /* own time of the slowest rank over the others' median, 1 = same */
+	VERDICT_M_WORKERS_ZERO,   /* 1: the loader runs in the training process */
+	VERDICT_M_PAGEABLE_COPY,  /* part of host-device copy time from or to pageable memory */
+	VERDICT_M_DATA_PARALLEL,  /* 1: DataParallel.forward seen */
+	VERDICT_M_TENSOR_CORE,    /* tensor-core kernels' part of compute time */
+	VERDICT_M_SLOW_KERNELS,   /* kernel names whose calls take more than 1 ms on average */
+	VERDICT_M_STRAGGLER_OVER, /* own time of the slowest rank over the others' median, 1 = same
+				   */
 	VERDICT_MEASURES
 };
 
@@ -82,6 +84,13 @@ struct verdict_facts {
 
 /* Set all measures to "not known". */
 void verdict_facts_init(struct verdict_facts *f);
+
+/* Which facts a rule is for. */
+enum verdict_where {
+	VERDICT_WITH_GPU,
+	VERDICT_HOST_ONLY, /* no GPU was seen: shares are of the host's time */
+	VERDICT_ANYWHERE
+};
 
 /* A rule fires when measure >= threshold (at_most: <=) and, unless `and` is VERDICT_MEASURES,
  * also and >= and_threshold. */
@@ -98,6 +107,7 @@ struct verdict_rule {
 				 {top} first evidence, {rank} the slowest rank */
 	const char *advice;   /* what to do; "" none */
 	const char *document; /* the sentence that older tools print for it; NULL none */
+	enum verdict_where where;
 };
 extern const struct verdict_rule verdict_rules[]; /* ended by id NULL */
 

@@ -24,6 +24,8 @@ struct open_calls {
 	unsigned n;
 };
 
+#define SLOW_KERNEL_NS 1000000 /* mean of a call */
+
 /* Long pieces of other host code, each with the shortest row that covers most of it. */
 #define PIECES_MAX 256
 struct piece {
@@ -41,7 +43,7 @@ struct evidence {
 	struct piece pieces[PIECES_MAX];
 	size_t n_pieces;
 	int64_t kernel_ns, compute_ns, tensor_ns, copy_ns, pageable_ns;
-	uint64_t kernels, calls, graphs;
+	uint64_t kernels, graphs, slow;
 	bool compiled, single_process, data_parallel, overflow;
 };
 
@@ -54,7 +56,7 @@ static struct verdict_item *item(struct evidence *e, enum verdict_kind kind, uin
 			e->overflow = true;
 			return NULL;
 		}
-		e->items[e->n] = (struct verdict_item){ .kind = kind, .name = name };
+		e->items[e->n] = (struct verdict_item){.kind = kind, .name = name};
 		*at = (uint32_t)e->n++;
 	}
 	return &e->items[*at];
@@ -201,7 +203,7 @@ static int find_pieces(struct evidence *e)
 	if (!all)
 		return -ENOMEM;
 	for (size_t i = 0; i < l->n; i++)
-		all[i] = (struct piece){ l->s[i], 0, INT64_MAX };
+		all[i] = (struct piece){l->s[i], 0, INT64_MAX};
 	qsort(all, l->n, sizeof(*all), longer);
 	e->n_pieces = l->n < PIECES_MAX ? l->n : PIECES_MAX;
 	memcpy(e->pieces, all, e->n_pieces * sizeof(*all));
@@ -294,6 +296,9 @@ static void keep_largest(struct evidence *e)
 	struct verdict_rank *r = e->w->r;
 	size_t n = 0, of_kind = 0;
 
+	for (size_t i = 0; i < e->n; i++)
+		e->slow += e->items[i].kind <= VERDICT_MEMORY && e->w->has_gpu &&
+			   e->items[i].ns > SLOW_KERNEL_NS * (int64_t)e->items[i].count;
 	if (e->n)
 		qsort(e->items, e->n, sizeof(*e->items), larger);
 	for (size_t i = 0; i < e->n; i++) {
@@ -391,19 +396,21 @@ static void fill_measures(struct evidence *e)
 	m[VERDICT_M_DATA_PARALLEL] = e->data_parallel;
 	if (!w->has_gpu)
 		return;
+	m[VERDICT_M_SLOW_KERNELS] = (double)e->slow;
 	for (size_t i = 0; i < w->layer[LAYER_COMM].n; i++) {
 		const struct view_span *s = &w->layer[LAYER_COMM].s[i];
 
-		hidden += s->end - s->ts - verdict_within(&w->idle[VERDICT_COMMUNICATION], s->ts, s->end) -
+		hidden += s->end - s->ts -
+			  verdict_within(&w->idle[VERDICT_COMMUNICATION], s->ts, s->end) -
 			  verdict_within(&w->idle[VERDICT_STRAGGLER], s->ts, s->end);
 	}
 	m[VERDICT_M_OVERLAP] = part(hidden, comm);
 	m[VERDICT_M_GPU_BUSY] = part(r->busy, r->expected * (r->n_steps ? (int64_t)r->n_steps : 1));
 	if (m[VERDICT_M_GPU_BUSY] > 1) /* expected is rounded down */
 		m[VERDICT_M_GPU_BUSY] = 1;
-	m[VERDICT_M_SYNCS_PER_STEP] = (double)r->syncs / steps;
+	m[VERDICT_M_SYNCS_PER_STEP] = r->has_marks ? (double)r->syncs / steps : NAN;
 	m[VERDICT_M_SYNC_WAIT] = part(r->sync_wait, total);
-	m[VERDICT_M_LAUNCHES_PER_STEP] = (double)r->launches / steps;
+	m[VERDICT_M_LAUNCHES_PER_STEP] = r->has_marks ? (double)r->launches / steps : NAN;
 	m[VERDICT_M_KERNEL_US] = e->kernels ? (double)e->kernel_ns / 1e3 / (double)e->kernels : NAN;
 	m[VERDICT_M_MEMORY_OF_GPU] = part(r->facts.shares.ns[VERDICT_MEMORY], gpu);
 	m[VERDICT_M_COMM_SPREAD] = comm_spread(e);

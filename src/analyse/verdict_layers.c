@@ -23,7 +23,7 @@ int verdict_add(struct verdict_spans *l, int64_t ts, int64_t end)
 	rc = room_for(&l->s, l->n, &l->cap, sizeof(*l->s));
 	if (rc)
 		return rc;
-	l->s[l->n++] = (struct view_span){ ts, end };
+	l->s[l->n++] = (struct view_span){ts, end};
 	return 0;
 }
 
@@ -232,8 +232,8 @@ static enum verdict_layer layer_of(struct verdict_work *w, const struct view_row
 /* LAYER_HOST: what none of the host's layers covers, where it is long. */
 static int add_uncovered(struct verdict_work *w)
 {
-	struct verdict_spans all = { NULL, 0, 0 };
-	size_t at[LAYERS] = { 0 };
+	struct verdict_spans all = {NULL, 0, 0};
+	size_t at[LAYERS] = {0};
 	int64_t t = w->from;
 	int rc = 0;
 

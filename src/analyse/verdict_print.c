@@ -21,7 +21,7 @@ static void put_name(const struct verdict_rank *r, const struct verdict_item *i,
 
 	if (!text) {
 		buf_puts(out, i->kind == VERDICT_PROFILER ? "recording, estimated"
-							   : "nothing recorded there");
+							  : "nothing recorded there");
 		return;
 	}
 	snprintf(name, sizeof(name), "%.*s", NAME_SHOWN, text);
@@ -72,8 +72,8 @@ void verdict_top(const struct verdict_rank *r, enum verdict_kind kind, struct bu
 
 /* Facts that a rule is asked about: of a straggler, the share is that of the rank that waits
  * most, the evidence what the slow rank does more than others. */
-static void add_finding(const struct verdict_result *res, size_t rank, const struct verdict_rule *rule,
-			double value, struct verdict_finding *f)
+static void add_finding(const struct verdict_result *res, size_t rank,
+			const struct verdict_rule *rule, double value, struct verdict_finding *f)
 {
 	const struct verdict_rank *r = &res->ranks[rank], *shares = r, *top = r;
 	enum verdict_kind kind = rule->kind;
@@ -92,7 +92,7 @@ static void add_finding(const struct verdict_result *res, size_t rank, const str
 	verdict_top(top, kind, &evidence);
 	verdict_sentence(rule, &shares->facts, value, buf_str(&evidence),
 			 res->ranks[res->gating].rank >= 0 ? res->ranks[res->gating].rank
-							    : (int64_t)res->gating,
+							   : (int64_t)res->gating,
 			 &text);
 	f->rule = rule;
 	snprintf(f->text, sizeof(f->text), "%s", buf_str(&text));
@@ -144,8 +144,7 @@ static void text_shares(const struct verdict_rank *r, struct buf *out)
 		if (!s->ns[k])
 			continue;
 		buf_printf(out, "  %5.1f %%  %-22s %10s%s  ", permille[k] / 10.0,
-			   verdict_name(k)->title,
-			   fmt_seconds(a, (double)(s->ns[k] / n) / 1e9),
+			   verdict_name(k)->title, fmt_seconds(a, (double)(s->ns[k] / n) / 1e9),
 			   r->has_marks ? " a step" : "");
 		verdict_top(r, k, out);
 		buf_putc(out, '\n');
@@ -192,9 +191,10 @@ void verdict_text(const struct verdict_result *res, struct buf *out)
 
 	if (res->n > 1) {
 		buf_printf(out, "The job is bound by %s",
-			   res->kind == VERDICT_STRAGGLER ? "a straggling rank" :
-							    verdict_name(res->kind)->title);
-		buf_printf(out, "; rank %lld needs the longest of %zu, %.2f times the others' median.\n",
+			   res->kind == VERDICT_STRAGGLER ? "a straggling rank"
+							  : verdict_name(res->kind)->title);
+		buf_printf(out,
+			   "; rank %lld needs the longest of %zu, %.2f times the others' median.\n",
 			   (long long)(g->rank >= 0 ? g->rank : (int64_t)res->gating), res->n,
 			   res->over);
 		if (!res->is_matched)

@@ -25,8 +25,8 @@ enum verdict_layer {
 	LAYER_DATA,
 	LAYER_SYNC,
 	LAYER_COLLECTIVE, /* host operators of collectives; only without a GPU */
-	LAYER_WORK,	  /* operators and calls */
-	LAYER_HOST,	  /* nothing of the host's layers, for VERDICT_HOST_NS or more */
+	LAYER_WORK,       /* operators and calls */
+	LAYER_HOST,       /* nothing of the host's layers, for VERDICT_HOST_NS or more */
 	LAYERS
 };
 
@@ -69,11 +69,11 @@ enum verdict_host verdict_host_kind(struct verdict_work *w, const struct view_ro
 bool verdict_is_gpu(const struct view_row *row);
 bool verdict_is_host(const struct view_row *row);
 
-int verdict_windows(struct verdict_work *w);	/* r->steps */
-int verdict_layers(struct verdict_work *w);	/* layer[] but for LAYER_WAIT */
-int verdict_sweep(struct verdict_work *w);	/* shares of steps, idle[] */
+int verdict_windows(struct verdict_work *w);    /* r->steps */
+int verdict_layers(struct verdict_work *w);     /* layer[] but for LAYER_WAIT */
+int verdict_sweep(struct verdict_work *w);      /* shares of steps, idle[] */
 void verdict_recording(struct verdict_work *w); /* the profiler's estimate out of them */
-int verdict_evidence(struct verdict_work *w);	/* items, measures */
+int verdict_evidence(struct verdict_work *w);   /* items, measures */
 /* Waiting times in collectives of all ranks: LAYER_WAIT of each. 0, -ENOMEM. */
 int verdict_waits(struct verdict_work *works, size_t n, struct verdict_result *res);
 

@@ -38,7 +38,7 @@ static struct slot *slot(struct match *m, const char *key, int len)
 		if (room_for(&m->slots, m->n, &m->cap, sizeof(*m->slots)))
 			return NULL;
 		at = m->n++;
-		m->slots[at] = (struct slot){ .least = INT64_MAX };
+		m->slots[at] = (struct slot){.least = INT64_MAX};
 		map_put(&m->index, key, (size_t)len, at);
 	}
 	return &m->slots[at];
@@ -107,8 +107,8 @@ static int lone(struct verdict_work *w, struct match *m, const struct view_row *
 	if (!g)
 		return -ENOMEM;
 	return g->matched ? verdict_add(&w->layer[LAYER_WAIT], row->ts,
-					row->end - g->sum / (int64_t)g->matched) :
-			    0;
+					row->end - g->sum / (int64_t)g->matched)
+			  : 0;
 }
 
 static int one(struct verdict_work *w, struct match *m, const struct view_row *row, enum pass pass)
@@ -190,7 +190,7 @@ static int all_rows(struct verdict_work *works, size_t n, struct match *m, enum 
 
 int verdict_waits(struct verdict_work *works, size_t n, struct verdict_result *res)
 {
-	struct match m = { .n = 0 };
+	struct match m = {.n = 0};
 	int rc;
 
 	if (n < 2)

@@ -9,29 +9,29 @@
 #include <string.h>
 
 static const struct verdict_name names[VERDICT_KINDS] = {
-	[VERDICT_COMPUTE] = { "compute", "compute",
-			      "the GPU runs arithmetic: matrix products, convolutions, attention" },
-	[VERDICT_MEMORY] = { "memory", "memory bandwidth",
-			     "the GPU runs only kernels that move bytes: element-wise, reductions, "
-			     "normalisation, optimizer, copies on the device" },
-	[VERDICT_COPY] = { "copy", "host-device copies",
-			   "the GPU does nothing but copies between host and device" },
-	[VERDICT_COMMUNICATION] = { "communication", "communication",
-				    "the GPU runs nothing but collectives" },
-	[VERDICT_STRAGGLER] = { "straggler", "waiting for another rank",
-				"the GPU is in a collective that another rank has not reached" },
-	[VERDICT_DATA] = { "data", "data loader",
-			   "the GPU is idle while the host waits for the next batch" },
-	[VERDICT_SYNC] = { "sync", "synchronisation",
-			   "the GPU ran dry while the host waited for it, and waits for new work" },
-	[VERDICT_LAUNCH] = { "launch", "host / launch",
-			     "the GPU is idle while the host dispatches operators and launches" },
-	[VERDICT_HOST] = { "host", "other host code",
-			   "the GPU is idle while the host runs code without operators, or sleeps" },
-	[VERDICT_PROFILER] = { "profiler", "the profiler",
-			       "the GPU is idle while the profiler records (partly estimated)" },
-	[VERDICT_UNKNOWN] = { "unknown", "not explained",
-			      "the GPU is idle and no host rows say why" },
+	[VERDICT_COMPUTE] = {"compute", "compute",
+			     "the GPU runs arithmetic: matrix products, convolutions, attention"},
+	[VERDICT_MEMORY] = {"memory", "memory bandwidth",
+			    "the GPU runs only kernels that move bytes: element-wise, reductions, "
+			    "normalisation, optimizer, copies on the device"},
+	[VERDICT_COPY] = {"copy", "host-device copies",
+			  "the GPU does nothing but copies between host and device"},
+	[VERDICT_COMMUNICATION] = {"communication", "communication",
+				   "the GPU runs nothing but collectives"},
+	[VERDICT_STRAGGLER] = {"straggler", "waiting for another rank",
+			       "the GPU is in a collective that another rank has not reached"},
+	[VERDICT_DATA] = {"data", "data loader",
+			  "the GPU is idle while the host waits for the next batch"},
+	[VERDICT_SYNC] = {"sync", "synchronisation",
+			  "the GPU ran dry while the host waited for it, and waits for new work"},
+	[VERDICT_LAUNCH] = {"launch", "host / launch",
+			    "the GPU is idle while the host dispatches operators and launches"},
+	[VERDICT_HOST] = {"host", "other host code",
+			  "the GPU is idle while the host runs code without operators, or sleeps"},
+	[VERDICT_PROFILER] = {"profiler", "the profiler",
+			      "the GPU is idle while the profiler records (partly estimated)"},
+	[VERDICT_UNKNOWN] = {"unknown", "not explained",
+			     "the GPU is idle and no host rows say why"},
 };
 
 const struct verdict_name *verdict_name(enum verdict_kind kind)
@@ -43,132 +43,164 @@ const struct verdict_name *verdict_name(enum verdict_kind kind)
 
 const struct verdict_rule verdict_rules[] = {
 	/* What the step is bound by: one of these fires. */
-	{ "bound-compute", VERDICT_COMPUTE, VERDICT_M_BOUND, 1, false, NONE,
-	  "The GPU is the limit: it works {gpu} of the time ({busy} without the profiler's cost), "
-	  "in arithmetic {share}; most of that in {top}.",
-	  "Use bf16 or fp16 (autocast), TF32 for the rest, fused attention; a larger batch if "
-	  "memory allows; more GPUs. torch.compile fuses what lies between.",
-	  NULL },
-	{ "bound-memory", VERDICT_MEMORY, VERDICT_M_BOUND, 1, false, NONE,
-	  "The GPU is the limit: it works {gpu} of the time ({busy} without the profiler's cost), "
-	  "but {share} it only moves bytes; most of that in {top}.",
-	  "Fuse the small kernels (torch.compile, fused optimizer, fused norm and loss); keep "
-	  "activations in bf16; channels-last; avoid casts between types.",
-	  NULL },
-	{ "bound-copy", VERDICT_COPY, VERDICT_M_BOUND, 1, false, NONE,
-	  "Copies between host and device take {share} of the time with nothing beside them "
-	  "({top}).",
-	  "pin_memory=True and .to(device, non_blocking=True); copy the next batch on a stream of "
-	  "its own; make on the device what can be made there.",
-	  NULL },
-	{ "bound-communication", VERDICT_COMMUNICATION, VERDICT_M_BOUND, 1, false, NONE,
-	  "Communication alone takes {share} of the time ({top}).",
-	  "Overlap all-reduce with backward (DDP does so when buckets fill early: bucket_cap_mb, "
-	  "gradient_as_bucket_view); prefetch in FSDP; gradient accumulation; a larger batch; "
-	  "compressed gradients.",
-	  "Training is communication bound" },
-	{ "bound-straggler", VERDICT_STRAGGLER, VERDICT_M_BOUND, 1, false,
-	  VERDICT_M_STRAGGLER_OVER, VERDICT_OVER,
-	  "Rank {rank} has more to do than the others and all wait for it in collectives ({share} "
-	  "of the time of those that wait); it spends the difference in {top}.",
-	  "Look at that rank alone: its data shard, logging, checkpointing, clocks and neighbours "
-	  "on its machine. What only one rank does belongs outside the step.",
-	  NULL },
-	{ "bound-waits", VERDICT_STRAGGLER, VERDICT_M_STRAGGLER_OVER, VERDICT_OVER, true,
-	  VERDICT_M_BOUND, 1,
-	  "This rank waits {share} of the time in collectives for others. No rank has much more to "
-	  "do than the others (the most is {value} times the median): what binds rank {rank} "
-	  "binds the job.",
-	  "Look at the verdict of that rank.", NULL },
-	{ "bound-data", VERDICT_DATA, VERDICT_M_BOUND, 1, false, NONE,
-	  "The GPU waits for the data loader {share} of the time ({top}).",
-	  "More workers (num_workers), pin_memory=True, a larger prefetch_factor, "
-	  "persistent_workers=True; cheaper or cached transforms; faster storage.",
-	  NULL },
-	{ "bound-sync", VERDICT_SYNC, VERDICT_M_BOUND, 1, false, NONE,
-	  "The host waits for the GPU and then the GPU for the host: {share} of the time ({top}).",
-	  "Avoid .item(), .cpu(), print() and Python branches on tensors in each step; gather "
-	  "metrics on the device and read them every N steps; copies with non_blocking=True from "
-	  "pinned memory.",
-	  NULL },
-	{ "bound-launch", VERDICT_LAUNCH, VERDICT_M_BOUND, 1, false, NONE,
-	  "The host cannot feed the GPU: {share} of the time it dispatches operators while the "
-	  "GPU is idle ({top}).",
-	  "CUDA graphs or torch.compile (mode=\"reduce-overhead\"); a larger batch; fused or "
-	  "foreach optimizers; fewer, larger operators.",
-	  NULL },
-	{ "bound-host", VERDICT_HOST, VERDICT_M_BOUND, 1, false, NONE,
-	  "Host code outside of operators keeps the GPU idle {share} of the time ({top}).",
-	  "Look at what runs between the operators: logging, checkpoints, evaluation, garbage "
-	  "collection, sleeps; move it to another thread or out of the step.",
-	  NULL },
-	{ "bound-profiler", VERDICT_PROFILER, VERDICT_M_BOUND, 1, false, NONE,
-	  "The profiler itself takes {share} of the time: this trace does not show the step as it "
-	  "runs without it.",
-	  "Record again without stacks, shapes and memory (with_stack=False, record_shapes=False, "
-	  "profile_memory=False), with fewer active steps after 10 to 20 skipped ones.",
-	  NULL },
-	{ "bound-unknown", VERDICT_UNKNOWN, VERDICT_M_BOUND, 1, false, NONE,
-	  "The GPU is idle {share} of the time and the trace has no host rows that say why.",
-	  "Record CPU activity too (ProfilerActivity.CPU).", NULL },
+	{"bound-compute", VERDICT_COMPUTE, VERDICT_M_BOUND, 1, false, NONE,
+	 "The GPU is the limit: it works {gpu} of the time ({busy} without the profiler's cost), "
+	 "in arithmetic {share}; most of that in {top}.",
+	 "Use bf16 or fp16 (autocast), TF32 for the rest, fused attention; a larger batch if "
+	 "memory allows; more GPUs. torch.compile fuses what lies between.",
+	 NULL, VERDICT_WITH_GPU},
+	{"bound-memory", VERDICT_MEMORY, VERDICT_M_BOUND, 1, false, NONE,
+	 "The GPU is the limit: it works {gpu} of the time ({busy} without the profiler's cost), "
+	 "but {share} it only moves bytes; most of that in {top}.",
+	 "Fuse the small kernels (torch.compile, fused optimizer, fused norm and loss); keep "
+	 "activations in bf16; channels-last; avoid casts between types.",
+	 NULL, VERDICT_WITH_GPU},
+	{"bound-copy", VERDICT_COPY, VERDICT_M_BOUND, 1, false, NONE,
+	 "Copies between host and device take {share} of the time with nothing beside them "
+	 "({top}).",
+	 "pin_memory=True and .to(device, non_blocking=True); copy the next batch on a stream of "
+	 "its own; make on the device what can be made there.",
+	 NULL, VERDICT_WITH_GPU},
+	{"bound-communication", VERDICT_COMMUNICATION, VERDICT_M_BOUND, 1, false, NONE,
+	 "Communication alone takes {share} of the time ({top}).",
+	 "Overlap all-reduce with backward (DDP does so when buckets fill early: bucket_cap_mb, "
+	 "gradient_as_bucket_view); prefetch in FSDP; gradient accumulation; a larger batch; "
+	 "compressed gradients.",
+	 "Training is communication bound", VERDICT_WITH_GPU},
+	{"bound-straggler", VERDICT_STRAGGLER, VERDICT_M_BOUND, 1, false, VERDICT_M_STRAGGLER_OVER,
+	 VERDICT_OVER,
+	 "Rank {rank} has more to do than the others and all wait for it in collectives ({share} "
+	 "of the time of those that wait); it spends the difference in {top}.",
+	 "Look at that rank alone: its data shard, logging, checkpointing, clocks and neighbours "
+	 "on its machine. What only one rank does belongs outside the step.",
+	 NULL, VERDICT_WITH_GPU},
+	{"bound-waits", VERDICT_STRAGGLER, VERDICT_M_STRAGGLER_OVER, VERDICT_OVER, true,
+	 VERDICT_M_BOUND, 1,
+	 "This rank waits {share} of the time in collectives for others. No rank has much more to "
+	 "do than the others (the most is {value} times the median): what binds rank {rank} "
+	 "binds the job.",
+	 "Look at the verdict of that rank.", NULL, VERDICT_WITH_GPU},
+	{"bound-data", VERDICT_DATA, VERDICT_M_BOUND, 1, false, NONE,
+	 "The GPU waits for the data loader {share} of the time ({top}).",
+	 "More workers (num_workers), pin_memory=True, a larger prefetch_factor, "
+	 "persistent_workers=True; cheaper or cached transforms; faster storage.",
+	 NULL, VERDICT_WITH_GPU},
+	{"bound-sync", VERDICT_SYNC, VERDICT_M_BOUND, 1, false, NONE,
+	 "The host waits for the GPU and then the GPU for the host: {share} of the time ({top}).",
+	 "Avoid .item(), .cpu(), print() and Python branches on tensors in each step; gather "
+	 "metrics on the device and read them every N steps; copies with non_blocking=True from "
+	 "pinned memory.",
+	 NULL, VERDICT_WITH_GPU},
+	{"bound-launch", VERDICT_LAUNCH, VERDICT_M_BOUND, 1, false, NONE,
+	 "The host cannot feed the GPU: {share} of the time it dispatches operators while the "
+	 "GPU is idle ({top}).",
+	 "CUDA graphs or torch.compile (mode=\"reduce-overhead\"); a larger batch; fused or "
+	 "foreach optimizers; fewer, larger operators.",
+	 NULL, VERDICT_WITH_GPU},
+	{"bound-host", VERDICT_HOST, VERDICT_M_BOUND, 1, false, NONE,
+	 "Host code outside of operators keeps the GPU idle {share} of the time ({top}).",
+	 "Look at what runs between the operators: logging, checkpoints, evaluation, garbage "
+	 "collection, sleeps; move it to another thread or out of the step.",
+	 NULL, VERDICT_WITH_GPU},
+	{"bound-profiler", VERDICT_PROFILER, VERDICT_M_BOUND, 1, false, NONE,
+	 "The profiler itself takes {share} of the time: this trace does not show the step as it "
+	 "runs without it.",
+	 "Record again without stacks, shapes and memory (with_stack=False, record_shapes=False, "
+	 "profile_memory=False), with fewer active steps after 10 to 20 skipped ones.",
+	 NULL, VERDICT_ANYWHERE},
+	{"bound-unknown", VERDICT_UNKNOWN, VERDICT_M_BOUND, 1, false, NONE,
+	 "The GPU is idle {share} of the time and the trace has no host rows that say why.",
+	 "Record CPU activity too (ProfilerActivity.CPU).", NULL, VERDICT_WITH_GPU},
+
+	/* The same where no GPU was seen. */
+	{"host-compute", VERDICT_COMPUTE, VERDICT_M_BOUND, 1, false, NONE,
+	 "No GPU was seen: operators of the CPU take {share} of the time, most of it {top}.",
+	 "Use a GPU if there is one; else more threads (torch.set_num_threads), bf16, "
+	 "torch.compile, channels-last.",
+	 NULL, VERDICT_HOST_ONLY},
+	{"host-communication", VERDICT_COMMUNICATION, VERDICT_M_BOUND, 1, false, NONE,
+	 "No GPU was seen: collectives take {share} of the time, most of it {top}.",
+	 "A larger batch, gradient accumulation, a faster backend than gloo.",
+	 "Training is communication bound", VERDICT_HOST_ONLY},
+	{"host-data", VERDICT_DATA, VERDICT_M_BOUND, 1, false, NONE,
+	 "No GPU was seen: the data loader is waited for {share} of the time ({top}).",
+	 "More workers (num_workers), prefetch_factor, persistent_workers=True; cheaper "
+	 "transforms.",
+	 NULL, VERDICT_HOST_ONLY},
+	{"host-other", VERDICT_HOST, VERDICT_M_BOUND, 1, false, NONE,
+	 "No GPU was seen: code outside of operators takes {share} of the time ({top}).",
+	 "Look at what runs between the operators: logging, checkpoints, evaluation, sleeps. If "
+	 "the step ran on a GPU, record it too (ProfilerActivity.CUDA).",
+	 NULL, VERDICT_HOST_ONLY},
+	{"host-nothing", VERDICT_UNKNOWN, VERDICT_M_BOUND, 1, false, NONE,
+	 "There is no time in it to judge.", "Record CPU and GPU activity over some steps.", NULL,
+	 VERDICT_HOST_ONLY},
 
 	/* Findings beside it. */
-	{ "data-loading", VERDICT_DATA, VERDICT_M_SHARE, 0.05, false, NONE,
-	  "Data loading keeps the GPU idle {share} of the time (more than 5 %).",
-	  "More workers (num_workers), pin_memory=True, prefetch_factor.", NULL },
-	{ "data-in-process", VERDICT_DATA, VERDICT_M_WORKERS_ZERO, 1, false, VERDICT_M_SHARE, 0.02,
-	  "The data loader runs in the training process (num_workers=0).",
-	  "Set num_workers to 2 or more, so that the next batch is made beside the step.", NULL },
-	{ "communication-exposed", VERDICT_COMMUNICATION, VERDICT_M_SHARE, 0.10, false, NONE,
-	  "Communication that nothing hides takes {share} of the time (more than 10 %).",
-	  "Consider: larger batch size, gradient accumulation",
-	  "Training is communication bound" },
-	{ "communication-waits", VERDICT_COMMUNICATION, VERDICT_M_COMM_SPREAD, 0.5, false,
-	  VERDICT_M_SHARE, 0.10,
-	  "{percent} of the communication lies above the shortest collective of the same name: "
-	  "this rank probably waits for others.",
-	  "Give the traces of all ranks together: then the rank that is waited for is named.",
-	  NULL },
-	{ "waits-for-rank", VERDICT_STRAGGLER, VERDICT_M_SHARE, 0.05, false, NONE,
-	  "{share} of the time passes in collectives that another rank has not reached.",
-	  "Start with the rank that waits least: the others follow it.", NULL },
-	{ "memory-kernels", VERDICT_MEMORY, VERDICT_M_MEMORY_OF_GPU, 0.5, false, VERDICT_M_SHARE,
-	  0.10,
-	  "{percent} of the GPU's work moves bytes only (by kernel name); most of it in {top}.",
-	  "torch.compile or fused kernels join element-wise work; a fused optimizer.", NULL },
-	{ "sync-each-step", VERDICT_SYNC, VERDICT_M_SYNCS_PER_STEP, 1, false, NONE,
-	  "The host waits for the GPU {value} times a step ({top}).",
-	  "Avoid .item() and blocking copies in each step: read metrics every N steps.", NULL },
-	{ "launch-many", VERDICT_LAUNCH, VERDICT_M_SHARE, 0.10, false, VERDICT_M_LAUNCHES_PER_STEP,
-	  1000,
-	  "More than 1000 launches a step while the GPU waits {share} of the time for them.",
-	  "CUDA graphs or torch.compile; foreach or fused optimizer.", NULL },
-	{ "launch-compiled", VERDICT_LAUNCH, VERDICT_M_COMPILED, 1, false, VERDICT_M_SHARE, 0.20,
-	  "torch.compile is in use and launching still keeps the GPU idle {share} of the time.",
-	  "mode=\"reduce-overhead\" (CUDA graphs); look for graph breaks "
-	  "(torch._dynamo.explain, TORCH_LOGS=graph_breaks); compile the optimizer too.",
-	  NULL },
-	{ "profiler-cost", VERDICT_PROFILER, VERDICT_M_SHARE, 0.10, false, NONE,
-	  "Recording took an estimated {share} of the time; steps are shorter without it.",
-	  "Judge step times by an unprofiled run.", NULL },
-	{ "profiler-buffers", VERDICT_PROFILER, VERDICT_M_PROFILER_ROWS, 0.01, false, NONE,
-	  "The profiler's own buffers (requests, flushes, full command buffers) take {percent} of "
-	  "the time.",
-	  "Fewer active steps, no repeat; loggers off while profiling.", NULL },
-	{ "gpu-low", VERDICT_LAUNCH, VERDICT_M_GPU_BUSY, 0.5, true, NONE,
-	  "The GPU is busy only {percent} of the time, the profiler's cost left out (below 50 %).",
-	  "A larger batch, if the cause named above allows it.", NULL },
-	{ "memory-full", VERDICT_MEMORY, VERDICT_M_PEAK_OF_DEVICE, 0.9, false, NONE,
-	  "The peak of allocated memory is {percent} of the device's.",
-	  "Consider: activation checkpointing, CPU offload", "Training is memory bound" },
-	{ "copy-pageable", VERDICT_COPY, VERDICT_M_PAGEABLE_COPY, 0.5, false, VERDICT_M_SHARE, 0.01,
-	  "{percent} of the copy time goes from or to pageable memory.", "pin_memory=True.", NULL },
-	{ "data-parallel", VERDICT_COMMUNICATION, VERDICT_M_DATA_PARALLEL, 1, false, NONE,
-	  "DataParallel is in use.", "DistributedDataParallel: a process a GPU.", NULL },
-	{ "no-tensor-cores", VERDICT_COMPUTE, VERDICT_M_TENSOR_CORE, 0.0, true, VERDICT_M_SHARE, 0.1,
-	  "No kernel that names tensor cores was seen.", "autocast to bf16 or fp16, or TF32.",
-	  NULL },
-	{ NULL, 0, 0, 0, false, 0, 0, NULL, NULL, NULL },
+	{"data-loading", VERDICT_DATA, VERDICT_M_SHARE, 0.05, false, NONE,
+	 "Data loading keeps the GPU idle {share} of the time (more than 5 %).",
+	 "More workers (num_workers), pin_memory=True, prefetch_factor.", NULL, VERDICT_WITH_GPU},
+	{"data-in-process", VERDICT_DATA, VERDICT_M_WORKERS_ZERO, 1, false, VERDICT_M_SHARE, 0.02,
+	 "The data loader runs in the training process (num_workers=0).",
+	 "Set num_workers to 2 or more, so that the next batch is made beside the step.", NULL,
+	 VERDICT_ANYWHERE},
+	{"communication-exposed", VERDICT_COMMUNICATION, VERDICT_M_SHARE, 0.10, false, NONE,
+	 "Communication that nothing hides takes {share} of the time (more than 10 %).",
+	 "Consider: larger batch size, gradient accumulation", "Training is communication bound",
+	 VERDICT_WITH_GPU},
+	{"communication-waits", VERDICT_COMMUNICATION, VERDICT_M_COMM_SPREAD, 0.5, false,
+	 VERDICT_M_SHARE, 0.10,
+	 "{percent} of the communication lies above the shortest collective of the same name: "
+	 "this rank probably waits for others.",
+	 "Give the traces of all ranks together: then the rank that is waited for is named.", NULL,
+	 VERDICT_WITH_GPU},
+	{"waits-for-rank", VERDICT_STRAGGLER, VERDICT_M_SHARE, 0.05, false, NONE,
+	 "{share} of the time passes in collectives that another rank has not reached.",
+	 "Start with the rank that waits least: the others follow it.", NULL, VERDICT_WITH_GPU},
+	{"memory-kernels", VERDICT_MEMORY, VERDICT_M_MEMORY_OF_GPU, 0.5, false, VERDICT_M_SHARE,
+	 0.10,
+	 "{percent} of the GPU's work moves bytes only (by kernel name); most of it in {top}.",
+	 "torch.compile or fused kernels join element-wise work; a fused optimizer.", NULL,
+	 VERDICT_WITH_GPU},
+	{"sync-each-step", VERDICT_SYNC, VERDICT_M_SYNCS_PER_STEP, 1, false, NONE,
+	 "{value} waits of the host for the GPU a step ({top}).",
+	 "Avoid .item() and blocking copies in each step: read metrics every N steps.", NULL,
+	 VERDICT_WITH_GPU},
+	{"launch-many", VERDICT_LAUNCH, VERDICT_M_SHARE, 0.10, false, VERDICT_M_LAUNCHES_PER_STEP,
+	 1000, "More than 1000 launches a step while the GPU waits {share} of the time for them.",
+	 "CUDA graphs or torch.compile; foreach or fused optimizer.", NULL, VERDICT_WITH_GPU},
+	{"launch-compiled", VERDICT_LAUNCH, VERDICT_M_COMPILED, 1, false, VERDICT_M_SHARE, 0.20,
+	 "torch.compile is in use and launching still keeps the GPU idle {share} of the time.",
+	 "mode=\"reduce-overhead\" (CUDA graphs); look for graph breaks "
+	 "(torch._dynamo.explain, TORCH_LOGS=graph_breaks); compile the optimizer too.",
+	 NULL, VERDICT_WITH_GPU},
+	{"profiler-cost", VERDICT_PROFILER, VERDICT_M_SHARE, 0.10, false, NONE,
+	 "Recording took an estimated {share} of the time; steps are shorter without it.",
+	 "Judge step times by an unprofiled run.", NULL, VERDICT_ANYWHERE},
+	{"profiler-buffers", VERDICT_PROFILER, VERDICT_M_PROFILER_ROWS, 0.01, false, NONE,
+	 "The profiler's own buffers (requests, flushes, full command buffers) take {percent} of "
+	 "the time.",
+	 "Fewer active steps, no repeat; loggers off while profiling.", NULL, VERDICT_ANYWHERE},
+	{"gpu-low", VERDICT_LAUNCH, VERDICT_M_GPU_BUSY, 0.5, true, NONE,
+	 "The GPU is busy only {percent} of the time, the profiler's cost left out (below 50 %).",
+	 "A larger batch, if the cause named above allows it.", NULL, VERDICT_WITH_GPU},
+	{"memory-full", VERDICT_MEMORY, VERDICT_M_PEAK_OF_DEVICE, 0.9, false, NONE,
+	 "The peak of allocated memory is {percent} of the device's.",
+	 "Consider: activation checkpointing, CPU offload", "Training is memory bound",
+	 VERDICT_ANYWHERE},
+	{"copy-pageable", VERDICT_COPY, VERDICT_M_PAGEABLE_COPY, 0.5, false, VERDICT_M_SHARE, 0.01,
+	 "{percent} of the copy time goes from or to pageable memory.", "pin_memory=True.", NULL,
+	 VERDICT_WITH_GPU},
+	{"data-parallel", VERDICT_COMMUNICATION, VERDICT_M_DATA_PARALLEL, 1, false, NONE,
+	 "DataParallel is in use.", "DistributedDataParallel: a process a GPU.", NULL,
+	 VERDICT_ANYWHERE},
+	{"slow-kernels", VERDICT_COMPUTE, VERDICT_M_SLOW_KERNELS, 1, false, VERDICT_M_SHARE, 0.05,
+	 "{value} kernels take more than 1 ms a call on average.",
+	 "lapse trace top --sort device_time_total names them.", NULL, VERDICT_WITH_GPU},
+	{"no-tensor-cores", VERDICT_COMPUTE, VERDICT_M_TENSOR_CORE, 0.0, true, VERDICT_M_SHARE, 0.1,
+	 "No kernel that names tensor cores was seen.", "autocast to bf16 or fp16, or TF32.", NULL,
+	 VERDICT_WITH_GPU},
+	{NULL, 0, 0, 0, false, 0, 0, NULL, NULL, NULL, 0},
 };
 
 const char *const verdict_tips[] = {
@@ -209,7 +241,7 @@ void verdict_permille(const struct verdict_shares *s, int ret[VERDICT_KINDS])
 
 void verdict_facts_init(struct verdict_facts *f)
 {
-	*f = (struct verdict_facts){ .steps = 0 };
+	*f = (struct verdict_facts){.steps = 0};
 	for (int i = 0; i < VERDICT_MEASURES; i++)
 		f->measure[i] = NAN;
 }
@@ -272,9 +304,16 @@ bool verdict_fires(const struct verdict_rule *r, const struct verdict_facts *f,
 	double v = measure(r, r->measure, f, bound);
 
 	*ret_value = v;
+	if (r->where == (f->has_gpu ? VERDICT_HOST_ONLY : VERDICT_WITH_GPU))
+		return false;
 	if (isnan(v) || (r->at_most ? v > r->threshold : v < r->threshold))
 		return false;
 	return r->and == VERDICT_MEASURES || measure(r, r->and, f, bound) >= r->and_threshold;
+}
+
+static bool is(const char *name, size_t len, const char *word)
+{
+	return len == strlen(word) && !memcmp(name, word, len);
 }
 
 static void blank(const char *name, size_t len, const struct verdict_rule *r,
@@ -284,20 +323,20 @@ static void blank(const char *name, size_t len, const struct verdict_rule *r,
 	int permille[VERDICT_KINDS];
 
 	verdict_permille(&f->shares, permille);
-	if (len == 5 && !memcmp(name, "share", 5))
+	if (is(name, len, "share"))
 		buf_printf(out, "%.1f %%", permille[r->kind] / 10.0);
-	else if (len == 3 && !memcmp(name, "gpu", 3))
+	else if (is(name, len, "gpu"))
 		buf_printf(out, "%.1f %%",
 			   (permille[VERDICT_COMPUTE] + permille[VERDICT_MEMORY]) / 10.0);
-	else if (len == 4 && !memcmp(name, "busy", 4))
+	else if (is(name, len, "busy"))
 		buf_printf(out, "%.1f %%", 100 * f->measure[VERDICT_M_GPU_BUSY]);
-	else if (len == 5 && !memcmp(name, "value", 5))
+	else if (is(name, len, "value"))
 		buf_printf(out, value == floor(value) ? "%.0f" : "%.2f", value);
-	else if (len == 7 && !memcmp(name, "percent", 7))
+	else if (is(name, len, "percent"))
 		buf_printf(out, "%.1f %%", 100 * value);
-	else if (len == 4 && !memcmp(name, "rank", 4))
+	else if (is(name, len, "rank"))
 		buf_printf(out, "%lld", (long long)rank);
-	else if (len == 3 && !memcmp(name, "top", 3))
+	else if (is(name, len, "top"))
 		buf_puts(out, top && *top ? top : "nothing named");
 }
 

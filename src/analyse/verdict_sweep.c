@@ -42,15 +42,14 @@ static enum verdict_layer look(const struct verdict_work *w, struct cursor *c, i
 
 /* What an instant of a layer is counted under. from_sync: the GPU ran dry while the host was
  * waiting for it, and has had nothing since. */
-static enum verdict_kind kind_of(const struct verdict_work *w, enum verdict_layer l,
-				 bool from_sync)
+static enum verdict_kind kind_of(const struct verdict_work *w, enum verdict_layer l, bool from_sync)
 {
 	static const enum verdict_kind kinds[LAYERS] = {
-		[LAYER_COMPUTE] = VERDICT_COMPUTE,     [LAYER_MEMORY] = VERDICT_MEMORY,
-		[LAYER_COPY] = VERDICT_COPY,	       [LAYER_WAIT] = VERDICT_STRAGGLER,
-		[LAYER_COMM] = VERDICT_COMMUNICATION,  [LAYER_OVERHEAD] = VERDICT_PROFILER,
-		[LAYER_DATA] = VERDICT_DATA,	       [LAYER_SYNC] = VERDICT_SYNC,
-		[LAYER_COLLECTIVE] = VERDICT_LAUNCH,   [LAYER_WORK] = VERDICT_LAUNCH,
+		[LAYER_COMPUTE] = VERDICT_COMPUTE,    [LAYER_MEMORY] = VERDICT_MEMORY,
+		[LAYER_COPY] = VERDICT_COPY,          [LAYER_WAIT] = VERDICT_STRAGGLER,
+		[LAYER_COMM] = VERDICT_COMMUNICATION, [LAYER_OVERHEAD] = VERDICT_PROFILER,
+		[LAYER_DATA] = VERDICT_DATA,          [LAYER_SYNC] = VERDICT_SYNC,
+		[LAYER_COLLECTIVE] = VERDICT_LAUNCH,  [LAYER_WORK] = VERDICT_LAUNCH,
 		[LAYER_HOST] = VERDICT_HOST,
 	};
 
@@ -72,7 +71,7 @@ static enum verdict_kind kind_of(const struct verdict_work *w, enum verdict_laye
 
 int verdict_sweep(struct verdict_work *w)
 {
-	struct cursor c = { { 0 } };
+	struct cursor c = {{0}};
 	bool from_sync = false, was_idle = false;
 
 	for (size_t i = 0; i < w->r->n_steps; i++) {
@@ -110,10 +109,10 @@ int verdict_sweep(struct verdict_work *w)
 struct cost {
 	double op, call, python;
 };
-#define COST_OP_LEAVES 2.5    /* x lower quartile of operators without children */
+#define COST_OP_LEAVES 2.5     /* x lower quartile of operators without children */
 #define COST_CALL_LAUNCHES 2.0 /* x median of launch calls */
 #define COST_PYTHON_LEAVES 0.25
-#define COST_LEAF_MIN 200.0	/* ns: a whole us is 0 in old traces */
+#define COST_LEAF_MIN 200.0 /* ns: a whole us is 0 in old traces */
 #define COST_LEAF_MAX 3000.0
 #define COST_LAUNCH_MAX 15000.0
 #define COST_LIMIT 0.75 /* of the dispatching time that the estimate may take */
@@ -174,7 +173,7 @@ static struct cost costs(struct verdict_work *w)
 	size_t n;
 
 	if (!d) /* an estimate can do without */
-		return (struct cost){ 0, 0, 0 };
+		return (struct cost){0, 0, 0};
 	n = sample_leaves(w->v, d, SAMPLE);
 	qsort(d, n, sizeof(*d), by_value);
 	if (n)
@@ -184,8 +183,8 @@ static struct cost costs(struct verdict_work *w)
 	if (n)
 		launch = clamp((double)d[n / 2], 0, COST_LAUNCH_MAX);
 	free(d);
-	return (struct cost){ COST_OP_LEAVES * leaf, COST_CALL_LAUNCHES * launch,
-			      COST_PYTHON_LEAVES * leaf };
+	return (struct cost){COST_OP_LEAVES * leaf, COST_CALL_LAUNCHES * launch,
+			     COST_PYTHON_LEAVES * leaf};
 }
 
 static double cost_of(const struct cost *c, const struct view_row *row)

@@ -69,7 +69,7 @@ static void add_up(struct verdict_work *w)
  * communication. */
 static int own_time(struct verdict_work *w)
 {
-	struct verdict_spans blocked = { NULL, 0, 0 };
+	struct verdict_spans blocked = {NULL, 0, 0};
 	int64_t host = 0, gpu = 0, n = w->r->n_steps ? (int64_t)w->r->n_steps : 1;
 	const int64_t *ns = w->r->facts.shares.ns;
 	int rc = 0;

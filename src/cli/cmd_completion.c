@@ -41,7 +41,7 @@ static enum completion_of completion_value(const char *value)
 
 static enum completion_of completion_args(const struct command *c)
 {
-	if (strstr(c->args, "COMMAND"))
+	if (strstr(c->args, "COMMAND") && !c->subs)
 		return COMPLETION_COMMAND;
 	if (strstr(c->args, "RUN"))
 		return COMPLETION_RUN;
@@ -55,8 +55,8 @@ static const char *const bash_of[] = {
 	[COMPLETION_NOTHING] = "COMPREPLY=()",
 	[COMPLETION_FILE] = "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))",
 	[COMPLETION_FOLDER] = "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$cur\"))",
-	[COMPLETION_RUN] = "COMPREPLY=($(compgen -W \"last $(command ls "
-			   "\"${LAPSE_DIR:-lapse-runs}\" 2>/dev/null)\" -- \"$cur\"))",
+	[COMPLETION_RUN] = ("COMPREPLY=($(compgen -W \"last $(command ls "
+			    "\"${LAPSE_DIR:-lapse-runs}\" 2>/dev/null)\" -- \"$cur\"))"),
 	[COMPLETION_COMMAND] = "COMPREPLY=($(compgen -c -- \"$cur\"))",
 };
 
@@ -67,9 +67,9 @@ static void bash_values(const struct command *c)
 	for (o = c->options(); o->name; o++) {
 		if (!o->value)
 			continue;
-		printf("\t%s:--%s", c->name, o->name);
+		printf("\t\"%s\":--%s", c->name, o->name);
 		if (o->letter)
-			printf("|%s:-%c", c->name, o->letter);
+			printf("|\"%s\":-%c", c->name, o->letter);
 		printf(") %s; return;;\n", bash_of[completion_value(o->value)]);
 	}
 }
@@ -78,15 +78,39 @@ static void bash_command(const struct command *c)
 {
 	const struct opt *o;
 
-	printf("\t%s) [[ $cur == -* ]] && COMPREPLY=($(compgen -W \"", c->name);
+	printf("\t\"%s\") [[ $cur == -* ]] && COMPREPLY=($(compgen -W \"", c->name);
 	for (o = c->options(); o->name; o++)
 		printf("--%s ", o->name);
 	printf("--help\" -- \"$cur\")) || { %s; };;\n", bash_of[completion_args(c)]);
 }
 
+/* Names of subcommands, parted by spaces. */
+static void completion_subs(const struct command *c)
+{
+	const struct command *sub;
+
+	for (sub = c->subs; sub->name; sub++)
+		printf("%s%s", sub == c->subs ? "" : " ", sub->name + strlen(c->name) + 1);
+}
+
+/* The second word is a subcommand or an argument; the first two name the command then. */
+static void bash_subs(const struct command *c)
+{
+	printf("\tif [ \"$cmd\" = %s ]; then\n\t\tlocal subs=\"", c->name);
+	completion_subs(c);
+	printf("\"\n\t\tif [ \"$COMP_CWORD\" -eq 2 ] && [[ $cur != -* ]]; then\n"
+	       "\t\t\tcompopt -o filenames\n"
+	       "\t\t\tCOMPREPLY=($(compgen -W \"$subs\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n"
+	       "\t\t\treturn\n\t\tfi\n"
+	       "\t\tcase \" $subs \" in *\" ${COMP_WORDS[2]} \"*) cmd=\"%s ${COMP_WORDS[2]}\";; "
+	       "esac\n"
+	       "\tfi\n",
+	       c->name);
+}
+
 static void completion_bash(void)
 {
-	const struct command *c;
+	const struct command *c, *sub;
 
 	printf("# bash completion for lapse; made by `lapse completion bash`\n"
 	       "_lapse() {\n\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} "
@@ -95,16 +119,26 @@ static void completion_bash(void)
 	       "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n\t\tCOMPREPLY=($(compgen -W \"");
 	for (c = commands; c->name; c++)
 		printf("%s ", c->name);
-	printf("help\" -- \"$cur\"))\n\t\treturn\n\tfi\n\tcase $cmd:$prev in\n"
+	printf("help\" -- \"$cur\"))\n\t\treturn\n\tfi\n");
+	for (c = commands; c->name; c++)
+		if (c->subs)
+			bash_subs(c);
+	printf("\tcase $cmd:$prev in\n"
 	       "\thelp:*) COMPREPLY=($(compgen -W \"");
 	for (c = commands; c->name; c++)
 		printf("%s ", c->name);
 	printf("\" -- \"$cur\")); return;;\n");
-	for (c = commands; c->name; c++)
+	for (c = commands; c->name; c++) {
 		bash_values(c);
+		for (sub = c->subs; sub && sub->name; sub++)
+			bash_values(sub);
+	}
 	printf("\tesac\n\tcase $cmd in\n");
-	for (c = commands; c->name; c++)
+	for (c = commands; c->name; c++) {
 		bash_command(c);
+		for (sub = c->subs; sub && sub->name; sub++)
+			bash_command(sub);
+	}
 	printf("\tesac\n}\ncomplete -F _lapse lapse\n");
 }
 
@@ -131,12 +165,12 @@ static const char *const zsh_of[] = {
 	[COMPLETION_COMMAND] = "_normal",
 };
 
-static void zsh_command(const struct command *c)
+static void zsh_arguments(const struct command *c)
 {
 	enum completion_of args = completion_args(c);
 	const struct opt *o;
 
-	printf("\t%s)\n\t\t_arguments", c->name);
+	printf("\t\t_arguments");
 	for (o = c->options(); o->name; o++) {
 		printf(" \\\n\t\t\t'--%s%s[", o->name, o->value ? "=" : "");
 		zsh_text(o->help, "[]:\\");
@@ -152,7 +186,29 @@ static void zsh_command(const struct command *c)
 	if (args != COMPLETION_NOTHING)
 		printf(" \\\n\t\t\t'*:%s:%s'", args == COMPLETION_RUN ? "run" : "argument",
 		       zsh_of[args]);
-	printf("\n\t\t;;\n");
+	putchar('\n');
+}
+
+static void zsh_command(const struct command *c)
+{
+	const struct command *sub;
+
+	printf("\t%s)\n", c->name);
+	if (c->subs) {
+		printf("\t\tif (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n"
+		       "\t\t\t_alternative 'subs:subcommand:(");
+		completion_subs(c);
+		printf(")' 'files:file:_files'\n\t\t\treturn\n\t\tfi\n\t\tcase $words[2] in\n");
+		for (sub = c->subs; sub->name; sub++) {
+			printf("\t\t%s) shift words; (( CURRENT-- ))\n",
+			       sub->name + strlen(c->name) + 1);
+			zsh_arguments(sub);
+			printf("\t\treturn ;;\n");
+		}
+		printf("\t\tesac\n");
+	}
+	zsh_arguments(c);
+	printf("\t\t;;\n");
 }
 
 static void completion_zsh(void)
@@ -187,7 +243,20 @@ static void fish_text(const char *text)
 	}
 }
 
-static void fish_command(const struct command *c)
+/* When the words before are this command, and none or this one of its subcommands. */
+static void fish_seen(const struct command *c, const struct command *sub)
+{
+	printf("complete -c lapse -n '__fish_seen_subcommand_from %s", c->name);
+	if (sub) {
+		printf("; and __fish_seen_subcommand_from %s", sub->name + strlen(c->name) + 1);
+	} else if (c->subs) {
+		printf("; and not __fish_seen_subcommand_from ");
+		completion_subs(c);
+	}
+	putchar('\'');
+}
+
+static void fish_options(const struct command *c, const struct command *sub)
 {
 	static const char *const of[] = {
 		[COMPLETION_NOTHING] = " -x",
@@ -198,12 +267,9 @@ static void fish_command(const struct command *c)
 	};
 	const struct opt *o;
 
-	printf("complete -c lapse -n __fish_use_subcommand -a %s -d '", c->name);
-	fish_text(c->summary);
-	printf("'\n");
-	for (o = c->options(); o->name; o++) {
-		printf("complete -c lapse -n '__fish_seen_subcommand_from %s' -l %s", c->name,
-		       o->name);
+	for (o = sub ? sub->options() : c->options(); o->name; o++) {
+		fish_seen(c, sub);
+		printf(" -l %s", o->name);
 		if (o->letter)
 			printf(" -s %c", o->letter);
 		if (o->value)
@@ -212,6 +278,29 @@ static void fish_command(const struct command *c)
 		fish_text(o->help);
 		printf("'\n");
 	}
+}
+
+static void fish_subs(const struct command *c)
+{
+	const struct command *sub;
+
+	for (sub = c->subs; sub->name; sub++) {
+		fish_seen(c, NULL);
+		printf(" -a %s -d '", sub->name + strlen(c->name) + 1);
+		fish_text(sub->summary);
+		printf("'\n");
+		fish_options(c, sub);
+	}
+}
+
+static void fish_command(const struct command *c)
+{
+	printf("complete -c lapse -n __fish_use_subcommand -a %s -d '", c->name);
+	fish_text(c->summary);
+	printf("'\n");
+	fish_options(c, NULL);
+	if (c->subs)
+		fish_subs(c);
 	if (completion_args(c) == COMPLETION_RUN)
 		printf("complete -c lapse -n '__fish_seen_subcommand_from %s' -a 'last "
 		       "(__lapse_runs)'\n",

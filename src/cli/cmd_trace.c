@@ -36,7 +36,8 @@ static bool trace_is_typo(const char *word)
 		near_try(&near, word, c->name + strlen("trace "));
 	if (near.best)
 		fprintf(stderr,
-			"lapse trace: there is no file and no subcommand \"%s\"; did you mean %s?\n",
+			"lapse trace: there is no file and no subcommand \"%s\"; did you mean "
+			"%s?\n",
 			word, near.best);
 	return near.best != NULL;
 }

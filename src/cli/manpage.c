@@ -2,6 +2,7 @@
 #include "cli/manpage.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,6 +67,42 @@ static void man_files(void)
 	       ".TP\n\\fBLAPSE_RENDEZVOUS\\fR\nfolder where programs meet the agent\n");
 }
 
+static bool man_has_option(const struct command *c, const char *name)
+{
+	const struct opt *o;
+
+	for (o = c->options(); o->name; o++)
+		if (strcmp(o->name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Each with the options that the command itself has not. */
+static void man_subs(const struct command *c)
+{
+	const struct command *sub;
+	const struct opt *o;
+
+	printf(".SH SUBCOMMANDS\n");
+	for (sub = c->subs; sub->name; sub++) {
+		printf(".SS ");
+		man_text(sub->name + strlen(c->name) + 1);
+		putchar(' ');
+		man_text(sub->args);
+		putchar('\n');
+		man_text(sub->summary);
+		putchar('\n');
+		if (sub->about[0]) {
+			printf(".PP\n");
+			man_text(sub->about);
+			putchar('\n');
+		}
+		for (o = sub->options(); o->name; o++)
+			if (!man_has_option(c, o->name))
+				man_option(o);
+	}
+}
+
 void manpage_command(const struct command *c)
 {
 	static const struct opt help = {.name = "help", .letter = 'h', .help = "print help"};
@@ -89,6 +126,8 @@ void manpage_command(const struct command *c)
 	for (o = c->options(); o->name; o++)
 		man_option(o);
 	man_option(&help);
+	if (c->subs)
+		man_subs(c);
 	man_files();
 	if (c->examples[0]) {
 		printf(".SH EXAMPLES\n.nf\n");

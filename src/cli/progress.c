@@ -58,10 +58,10 @@ static void progress_files(char *out, size_t cap, double s)
 		of += o;
 		all_known = all_known && o;
 	}
-	used = progress_n > 1 ? (size_t)snprintf(out, cap, "%s, %llu of %zu files done: ",
-						 progress_text, (unsigned long long)done,
-						 progress_n)
-			      : (size_t)snprintf(out, cap, "%s: ", progress_text);
+	used = progress_n > 1
+		       ? (size_t)snprintf(out, cap, "%s, %llu of %zu files done: ", progress_text,
+					  (unsigned long long)done, progress_n)
+		       : (size_t)snprintf(out, cap, "%s: ", progress_text);
 	fmt_bytes(a, (double)bytes);
 	fmt_bytes(c, (double)bytes / s);
 	if (!all_known || of < bytes || bytes == 0)

@@ -12,12 +12,13 @@
 #include "analyse/launch.h"
 #include "analyse/opdelay.h"
 #include "analyse/queue.h"
+#include "analyse/syncs.h"
 #include "base/mem.h"
 #include "cli/tracegaps.h"
 
 /* ---- launch ---------------------------------------------------------------------------------- */
 
-static bool trace_launch_bare, trace_launch_pairs, trace_launch_operators;
+static bool trace_launch_bare, trace_launch_pairs, trace_launch_operators, trace_launch_syncs;
 
 const struct opt *trace_launch_options(void)
 {
@@ -38,6 +39,10 @@ const struct opt *trace_launch_options(void)
 		 .type = OPT_FLAG,
 		 .to = &trace_launch_operators,
 		 .help = "how long after the begin of an operator its first kernel was launched"},
+		{.name = "syncs",
+		 .type = OPT_FLAG,
+		 .to = &trace_launch_syncs,
+		 .help = "where the host waits for the device, and what that costs"},
 		{0},
 	};
 
@@ -52,13 +57,13 @@ static const struct sheet_column trace_launch_columns[] = {
 	{"gpu_ns", "ON DEVICE", SHEET_NS, 0},
 	{"delay_mean_ns", "MEAN DELAY", SHEET_NS, 0},
 	{"delay_max_ns", "MAX DELAY", SHEET_NS, 0},
-	{"shorter", "SHORT", SHEET_COUNT, 0},
+	{"shorter", "SHORT", SHEET_COUNT, TABLE_DROP},
 	{"shorter_plotted", "", SHEET_COUNT, SHEET_DATA},
-	{"slow_calls", "SLOW", SHEET_COUNT, 0},
+	{"slow_calls", "SLOW", SHEET_COUNT, TABLE_DROP},
 	{"late", "LATE", SHEET_COUNT, 0},
 	{"calls_alone", "ALONE", SHEET_COUNT, 0},
 	{"work_alone", "STRAY", SHEET_COUNT, 0},
-	{"before", "BEFORE", SHEET_COUNT, 0},
+	{"before", "BEFORE", SHEET_COUNT, TABLE_DROP},
 };
 
 static const struct sheet_column trace_launch_pair_columns[] = {
@@ -80,6 +85,48 @@ static const struct sheet_column trace_launch_operator_columns[] = {
 	{"operator", "OPERATOR", SHEET_TEXT, TABLE_ELIDE},
 	{"kernels", "KERNELS", SHEET_TEXT, TABLE_CUT},
 };
+
+static const struct sheet_column trace_launch_sync_columns[] = {
+	TRACEOUT_FILE,
+	{"count", "COUNT", SHEET_COUNT, 0},
+	{"wait_ns", "WAITS", SHEET_NS, 0},
+	{"longest_ns", "LONGEST", SHEET_NS, TABLE_DROP},
+	{"idle_ns", "THEN IDLE", SHEET_NS, 0},
+	{"call", "CALL", SHEET_TEXT, TABLE_ELIDE},
+	{"operator", "OPERATOR", SHEET_TEXT, TABLE_ELIDE},
+	{"python", "PYTHON", SHEET_TEXT, TABLE_ELIDE},
+};
+
+static int trace_launch_waits(struct tracecmd_set *s, struct traceout *o)
+{
+	struct sheet *sheet =
+		sheet_new("syncs", "Where the host waits for the device", trace_launch_sync_columns,
+			  ARRAY_LEN(trace_launch_sync_columns));
+	struct syncs *w;
+	size_t i, k;
+	int err;
+
+	traceout_sheet(o, sheet);
+	for (i = 0; i < s->n; i++) {
+		err = syncs_new(&s->view[i], &w);
+		if (err)
+			return err;
+		for (k = 0; k < w->n; k++) {
+			traceout_file(sheet, s, i);
+			sheet_int(sheet, (int64_t)w->sites[k].count);
+			sheet_int(sheet, w->sites[k].wait);
+			sheet_int(sheet, w->sites[k].longest);
+			sheet_int(sheet, w->sites[k].idle);
+			trace_text_cell(sheet, s->trace[i], w->sites[k].call);
+			trace_text_cell(sheet, s->trace[i], w->sites[k].op);
+			trace_text_cell(sheet, s->trace[i], w->sites[k].python);
+		}
+		syncs_free(w);
+	}
+	if (sheet_rows(sheet) == 0)
+		traceout_missing(o, "no-syncs", "The host never waits for the device here.");
+	return 0;
+}
 
 static void trace_launch_row(struct sheet *sheet, const struct launch *l)
 {
@@ -123,9 +170,9 @@ static void trace_launch_list(const struct tracecmd_set *s, size_t i, const stru
 
 static int trace_launch_delays(struct tracecmd_set *s, struct traceout *o)
 {
-	struct sheet *sheet = sheet_new("operators", "From operator to kernel",
-					trace_launch_operator_columns,
-					ARRAY_LEN(trace_launch_operator_columns));
+	struct sheet *sheet =
+		sheet_new("operators", "From operator to kernel", trace_launch_operator_columns,
+			  ARRAY_LEN(trace_launch_operator_columns));
 	struct opdelay d;
 	size_t i, k;
 	int err = 0;
@@ -178,7 +225,8 @@ static int trace_launch_fill(struct tracecmd_set *s, struct traceout *o)
 		launch_done(&l);
 	}
 	tracegaps_say(o, s, TRACEGAPS_GPU | TRACEGAPS_HOST);
-	return trace_launch_operators ? trace_launch_delays(s, o) : 0;
+	err = trace_launch_operators ? trace_launch_delays(s, o) : 0;
+	return !err && trace_launch_syncs ? trace_launch_waits(s, o) : err;
 }
 
 int trace_launch(int argc, char **argv)
@@ -188,10 +236,12 @@ int trace_launch(int argc, char **argv)
 					  all = {.command = "trace launch",
 						 .views = TRACECMD_ALL_ROWS};
 
-	return trace_run(trace_launch_operators ? &all : &devices, trace_launch_fill, argc, argv);
+	return trace_run(trace_launch_operators || trace_launch_syncs ? &all : &devices,
+			 trace_launch_fill, argc, argv);
 }
 
-/* ---- queue ------------------------------------------------------------------------------------- */
+/* ---- queue -------------------------------------------------------------------------------------
+ */
 
 static int64_t trace_queue_full = QUEUE_FULL;
 static bool trace_queue_points;
@@ -313,7 +363,8 @@ int trace_queue(int argc, char **argv)
 	return trace_run(&wish, trace_queue_fill, argc, argv);
 }
 
-/* ---- bandwidth --------------------------------------------------------------------------------- */
+/* ---- bandwidth ---------------------------------------------------------------------------------
+ */
 
 static bool trace_bandwidth_points;
 
@@ -406,9 +457,10 @@ static int trace_bandwidth_fill(struct tracecmd_set *s, struct traceout *o)
 		bandwidth_done(&b);
 	}
 	if (sheet_rows(sheet) > 0)
-		traceout_say(o, "definition",
-			     "GB/s (1e9 bytes) as the trace tells it of each copy, summed over what "
-			     "runs at once; mean and others are of the changes, not of the time.");
+		traceout_say(
+			o, "definition",
+			"GB/s (1e9 bytes) as the trace tells it of each copy, summed over what "
+			"runs at once; mean and others are of the changes, not of the time.");
 	else
 		traceout_missing(o, "no-copies", "No copies and no sets in what was looked at.");
 	tracegaps_say(o, s, TRACEGAPS_GPU);

@@ -21,7 +21,8 @@
 #include "trace/repair.h"
 #include "trace/validate.h"
 
-/* ---- validate ---------------------------------------------------------------------------------- */
+/* ---- validate ----------------------------------------------------------------------------------
+ */
 
 static const struct sheet_column trace_validate_columns[] = {
 	{"file", "FILE", SHEET_COUNT, 0},
@@ -49,14 +50,25 @@ static const struct sheet_column trace_validate_streams[] = {
 
 static const char *const trace_validate_grades[] = {
 	[VALIDATE_NOTE] = "note", [VALIDATE_ERROR] = "error", [VALIDATE_LOST] = "lost"};
-static const char *const trace_validate_cover[] = {
-	[COVERAGE_FINE] = "", [COVERAGE_NOTE] = "note", [COVERAGE_WARN] = "warning",
-	[COVERAGE_FAIL] = "error"};
+static const char *const trace_validate_cover[] = {[COVERAGE_FINE] = "",
+						   [COVERAGE_NOTE] = "note",
+						   [COVERAGE_WARN] = "warning",
+						   [COVERAGE_FAIL] = "error"};
+
+/* What people see of a finding. */
+static void trace_validate_tell(const struct tracecmd_set *s, size_t i, struct buf *lines,
+				const char *grade, const char *name, const char *text)
+{
+	if (s->n > 1)
+		buf_printf(lines, "%s: ", tracecmd_label(s, i));
+	buf_printf(lines, "%s, %s: %s\n", grade, name, text);
+}
 
 static void trace_validate_file(const struct tracecmd_set *s, size_t i, struct sheet *sheet,
-				bool *bad)
+				struct buf *lines, bool *bad)
 {
 	struct validate v;
+	char text[1024];
 	size_t k;
 
 	validate_trace(s->trace[i], &v);
@@ -70,12 +82,38 @@ static void trace_validate_file(const struct tracecmd_set *s, size_t i, struct s
 		sheet_text(sheet, v.items[k].meaning);
 		sheet_text(sheet, v.items[k].done);
 		sheet_text(sheet, v.items[k].text);
+		snprintf(text, sizeof(text),
+			 "%s %s (%" PRIu64 ", the first at byte %" PRIu64 "%s%.200s)",
+			 v.items[k].meaning, v.items[k].done, v.items[k].count, v.items[k].offset,
+			 *v.items[k].text ? ": " : "", v.items[k].text);
+		trace_validate_tell(s, i, lines, trace_validate_grades[v.items[k].grade],
+				    v.items[k].name, text);
 	}
 	*bad = *bad || !v.is_valid;
 }
 
+static void trace_validate_streams_of(const struct tracecmd_set *s, size_t i,
+				      const struct coverage *c, struct sheet *streams)
+{
+	const struct trace *t = s->trace[i];
+	size_t k;
+
+	for (k = 0; k < c->n_streams; k++) {
+		const struct coverage_stream *st = &c->streams[k];
+
+		traceout_file(streams, s, i);
+		sheet_text(streams, trace_text(t, trace_track(t, st->track)->pid_text, NULL));
+		sheet_int(streams, st->stream);
+		sheet_int(streams, (int64_t)st->rows);
+		sheet_int(streams, (int64_t)st->overlaps);
+		sheet_int(streams, st->raw);
+		sheet_int(streams, st->clipped);
+		sheet_int(streams, st->longest);
+	}
+}
+
 static int trace_validate_rows(const struct tracecmd_set *s, size_t i, struct sheet *sheet,
-			       struct sheet *streams, bool *bad)
+			       struct sheet *streams, struct buf *lines, bool *bad)
 {
 	struct coverage *c;
 	size_t k;
@@ -100,21 +138,11 @@ static int trace_validate_rows(const struct tracecmd_set *s, size_t i, struct sh
 		sheet_text(sheet, it->text);
 		sheet_missing(sheet);
 		sheet_missing(sheet);
+		trace_validate_tell(s, i, lines, trace_validate_cover[it->grade],
+				    coverage_name((enum coverage_id)k), it->text);
 		*bad = *bad || it->grade > COVERAGE_NOTE;
 	}
-	for (k = 0; k < c->n_streams; k++) {
-		const struct coverage_stream *st = &c->streams[k];
-
-		traceout_file(streams, s, i);
-		sheet_text(streams, trace_text(s->trace[i],
-					       trace_track(s->trace[i], st->track)->pid_text, NULL));
-		sheet_int(streams, st->stream);
-		sheet_int(streams, (int64_t)st->rows);
-		sheet_int(streams, (int64_t)st->overlaps);
-		sheet_int(streams, st->raw);
-		sheet_int(streams, st->clipped);
-		sheet_int(streams, st->longest);
-	}
+	trace_validate_streams_of(s, i, c, streams);
 	coverage_free(c);
 	return 0;
 }
@@ -123,23 +151,28 @@ static int trace_validate_fill(struct tracecmd_set *s, struct traceout *o)
 {
 	struct sheet *sheet = sheet_new("findings", "Findings", trace_validate_columns,
 					ARRAY_LEN(trace_validate_columns)),
-		     *streams = sheet_new("streams", "Work of the devices, overlaps counted once",
-					  trace_validate_streams,
-					  ARRAY_LEN(trace_validate_streams));
+		     *streams =
+			     sheet_new("streams", "Work of the devices, overlaps counted once",
+				       trace_validate_streams, ARRAY_LEN(trace_validate_streams));
+	struct buf lines;
 	bool bad = false;
 	size_t i;
 	int err = 0;
 
-	traceout_sheet(o, sheet);
-	traceout_sheet(o, streams);
+	traceout_data(o, sheet);
+	buf_init(&lines, 1 << 20);
 	for (i = 0; i < s->n && !err; i++) {
-		trace_validate_file(s, i, sheet, &bad);
-		err = trace_validate_rows(s, i, sheet, streams, &bad);
+		trace_validate_file(s, i, sheet, &lines, &bad);
+		err = trace_validate_rows(s, i, sheet, streams, &lines, &bad);
 	}
-	traceout_say(o, bad ? "findings" : "fine", "%s",
-		     bad ? "There are findings; errors and warnings give exit status 1. lapse trace "
-			   "repair mends what is wrong with a file's text."
-			 : "Nothing is wrong: valid JSON, whole, and rows that fit together.");
+	traceout_list(o, "Findings", xstrdup(buf_str(&lines)));
+	buf_done(&lines);
+	traceout_sheet(o, streams);
+	traceout_say(
+		o, bad ? "findings" : "fine", "%s",
+		bad ? "There are findings; errors and warnings give exit status 1. lapse trace "
+		      "repair mends what is wrong with a file's text."
+		    : "Nothing is wrong: valid JSON, whole, and rows that fit together.");
 	if (bad && !s->status)
 		s->status = 1;
 	return err;
@@ -156,7 +189,8 @@ int trace_validate(int argc, char **argv)
 	return trace_run(&wish, trace_validate_fill, argc, argv);
 }
 
-/* ---- repair ------------------------------------------------------------------------------------- */
+/* ---- repair -------------------------------------------------------------------------------------
+ */
 
 static const char *trace_repair_file;
 static bool trace_repair_json;
@@ -197,8 +231,8 @@ static const struct sheet_column trace_repair_columns[] = {
 
 static struct sheet *trace_repair_sheet(const struct repair_result *r)
 {
-	struct sheet *sheet = sheet_new("mends", NULL, trace_repair_columns,
-					ARRAY_LEN(trace_repair_columns));
+	struct sheet *sheet =
+		sheet_new("mends", NULL, trace_repair_columns, ARRAY_LEN(trace_repair_columns));
 	size_t k;
 
 	for (k = 0; k < REPAIR_KINDS; k++) {
@@ -269,7 +303,10 @@ int trace_repair(int argc, char **argv)
 	}
 	progress_begin(tracecmd_opt.quiet);
 	progress_phase("Mending", NULL, 0);
+	tracecmd_signals();
+	tracecmd_writes(trace_repair_file);
 	err = repair_file(argv[0], trace_repair_file, &r, &e);
+	tracecmd_writes(NULL);
 	progress_end();
 	if (err) {
 		fprintf(stderr, "lapse trace repair: %s\n", e.text);
@@ -286,7 +323,8 @@ int trace_repair(int argc, char **argv)
 	return 0;
 }
 
-/* ---- score ---------------------------------------------------------------------------------------- */
+/* ---- score
+ * ---------------------------------------------------------------------------------------- */
 
 static const struct sheet_column trace_score_columns[] = {
 	TRACEOUT_FILE,
@@ -297,7 +335,7 @@ static const struct sheet_column trace_score_columns[] = {
 	{"unrecorded_pct", "", SHEET_PERCENT, SHEET_DATA},
 	{"low_pct", "", SHEET_PERCENT, SHEET_DATA},
 	{"high_pct", "", SHEET_PERCENT, SHEET_DATA},
-	{"text", "", SHEET_TEXT, TABLE_CUT},
+	{"text", "", SHEET_TEXT, SHEET_DATA},
 };
 
 static void trace_score_row(struct sheet *sheet, enum score_target target,
@@ -315,26 +353,33 @@ static void trace_score_row(struct sheet *sheet, enum score_target target,
 
 static int trace_score_fill(struct tracecmd_set *s, struct traceout *o)
 {
-	struct sheet *sheet = sheet_new("score", "Targets", trace_score_columns,
-					ARRAY_LEN(trace_score_columns));
+	struct sheet *sheet =
+		sheet_new("score", "Targets", trace_score_columns, ARRAY_LEN(trace_score_columns));
 	struct verdict_result *v = NULL;
 	struct score score;
+	struct buf lines;
 	int passed = 0, failed = 0, unknown = 0, k;
 	size_t i;
 	int err = verdict_new(s->view, s->n, &v);
 
 	traceout_sheet(o, sheet);
+	buf_init(&lines, 1 << 20);
 	for (i = 0; !err && i < v->n; i++) {
 		score_of(&v->ranks[i], &score);
 		for (k = 0; k < SCORE_TARGETS; k++) {
 			traceout_file(sheet, s, i);
 			trace_score_row(sheet, (enum score_target)k, &score.rows[k]);
+			if (s->n > 1)
+				buf_printf(&lines, "%s: ", tracecmd_label(s, i));
+			buf_printf(&lines, "%s\n", score.rows[k].text);
 		}
 		passed += score.passed;
 		failed += score.failed;
 		unknown += SCORE_TARGETS - score.passed - score.failed;
 	}
 	verdict_free(v);
+	traceout_list(o, "Why", xstrdup(buf_str(&lines)));
+	buf_done(&lines);
 	if (err)
 		return err;
 	traceout_say(o, "score", "%d passed, %d failed, %d unknown.", passed, failed, unknown);

@@ -78,22 +78,16 @@ static const struct sheet_column trace_diff_columns[] = {
 };
 
 static const struct sheet_column trace_diff_totals[] = {
-	{"what", "", SHEET_TEXT, 0},
-	{"before_us", "BEFORE", SHEET_US, 0},
-	{"after_us", "AFTER", SHEET_US, 0},
-	{"delta_us", "CHANGE", SHEET_US, 0},
+	{"what", "", SHEET_TEXT, 0},         {"before_us", "BEFORE", SHEET_US, 0},
+	{"after_us", "AFTER", SHEET_US, 0},  {"delta_us", "CHANGE", SHEET_US, 0},
 	{"delta_pct", "", SHEET_PERCENT, 0},
 };
 
 static const struct sheet_column trace_diff_hta_columns[] = {
-	{"change", "CHANGE", SHEET_TEXT, 0},
-	{"calls_before", "BEFORE", SHEET_COUNT, 0},
-	{"calls_after", "AFTER", SHEET_COUNT, 0},
-	{"calls_delta", "+/-", SHEET_COUNT, 0},
-	{"before_ns", "TIME BEFORE", SHEET_NS, 0},
-	{"after_ns", "AFTER", SHEET_NS, 0},
-	{"delta_ns", "+/-", SHEET_NS, 0},
-	{"name", "NAME", SHEET_TEXT, TABLE_ELIDE},
+	{"change", "CHANGE", SHEET_TEXT, 0},       {"calls_before", "BEFORE", SHEET_COUNT, 0},
+	{"calls_after", "AFTER", SHEET_COUNT, 0},  {"calls_delta", "+/-", SHEET_COUNT, 0},
+	{"before_ns", "TIME BEFORE", SHEET_NS, 0}, {"after_ns", "AFTER", SHEET_NS, 0},
+	{"delta_ns", "+/-", SHEET_NS, 0},          {"name", "NAME", SHEET_TEXT, TABLE_ELIDE},
 };
 
 static const char *const trace_diff_kinds[TRACEDIFF_KINDS] = {
@@ -145,25 +139,35 @@ static void trace_diff_total(const struct tracediff_result *r, struct sheet *she
 	sheet_text(sheet, "kernels");
 	trace_diff_change(sheet, r->total[0][TRACEDIFF_KERNEL], r->total[1][TRACEDIFF_KERNEL]);
 	sheet_text(sheet, "operators");
-	trace_diff_change(sheet, r->total[0][TRACEDIFF_OPERATOR],
-			  r->total[1][TRACEDIFF_OPERATOR]);
+	trace_diff_change(sheet, r->total[0][TRACEDIFF_OPERATOR], r->total[1][TRACEDIFF_OPERATOR]);
 }
 
-static const char *trace_diff_sentence(char out[160], const struct tracediff_result *r)
+static void trace_diff_sentence(const struct tracediff_result *r, struct traceout *o)
 {
+	static const struct {
+		enum tracediff_verdict verdict;
+		const char *text;
+	} words[] = {{TRACEDIFF_SLOWER, "slower"},
+		     {TRACEDIFF_FASTER, "faster"},
+		     {TRACEDIFF_NEW, "added"},
+		     {TRACEDIFF_GONE, "removed"},
+		     {TRACEDIFF_SAME, "the same"},
+		     {TRACEDIFF_UNSURE, "changed, but steps scatter too much to be sure"},
+		     {TRACEDIFF_UNTESTED, "not tested: that needs two steps of each"}};
 	size_t n[TRACEDIFF_UNTESTED + 1] = {0}, i;
+	struct buf text;
 
 	for (i = 0; i < r->n; i++)
 		n[r->items[i].verdict]++;
-	snprintf(out, 160,
-		 "%zu slower, %zu faster, %zu new, %zu gone; %zu the same within what the steps can "
-		 "tell%s",
-		 n[TRACEDIFF_SLOWER], n[TRACEDIFF_FASTER], n[TRACEDIFF_NEW], n[TRACEDIFF_GONE],
-		 n[TRACEDIFF_SAME], n[TRACEDIFF_UNTESTED] ? "" : ".");
-	if (n[TRACEDIFF_UNTESTED])
-		snprintf(out + strlen(out), 160 - strlen(out), ", %zu not tested.",
-			 n[TRACEDIFF_UNTESTED]);
-	return out;
+	buf_init(&text, 1024);
+	for (i = 0; i < ARRAY_LEN(words); i++)
+		if (n[words[i].verdict])
+			buf_printf(&text, "%s%zu %s", text.len ? "; " : "", n[words[i].verdict],
+				   words[i].text);
+	if (text.len)
+		traceout_say(o, "verdict", "Of %zu operators and kernels: %s.", r->n,
+			     buf_str(&text));
+	buf_done(&text);
 }
 
 static int trace_diff_fill(struct tracecmd_set *s, struct traceout *o)
@@ -175,7 +179,6 @@ static int trace_diff_fill(struct tracecmd_set *s, struct traceout *o)
 		     *shown = sheet_new("shown", "Operators (own time) and kernels, time a step",
 					trace_diff_columns, ARRAY_LEN(trace_diff_columns));
 	struct tracediff_result *r;
-	char text[160];
 	size_t i;
 	int err = tracediff_steps_new(&s->view[0], &s->view[1], NULL, &r);
 
@@ -190,13 +193,13 @@ static int trace_diff_fill(struct tracecmd_set *s, struct traceout *o)
 		if (r->items[i].verdict != TRACEDIFF_SAME || trace_diff_all)
 			trace_diff_item(shown, &r->items[i]);
 	}
-	traceout_say(o, "verdict", "%s", trace_diff_sentence(text, r));
-	traceout_say(o, "inputs",
-		     "Before: %s, %zu %s; after: %s, %zu %s. Slower and faster: Welch's test over "
-		     "the steps, q (adjusted for all names) below 0.05 and a change of 1 %% or more.",
-		     trace_path(s->trace[0]), r->steps[0],
-		     r->steps[0] == 1 ? "step" : "steps", trace_path(s->trace[1]),
-		     r->steps[1], r->steps[1] == 1 ? "step" : "steps");
+	trace_diff_sentence(r, o);
+	traceout_say(
+		o, "inputs",
+		"Before: %s, %zu %s; after: %s, %zu %s. Slower and faster: Welch's test over "
+		"the steps, q (adjusted for all names) below 0.05 and a change of 1 %% or more.",
+		trace_path(s->trace[0]), r->steps[0], r->steps[0] == 1 ? "step" : "steps",
+		trace_path(s->trace[1]), r->steps[1], r->steps[1] == 1 ? "step" : "steps");
 	tracediff_steps_free(r);
 	tracegaps_say(o, s, TRACEGAPS_GPU | TRACEGAPS_STEPS);
 	return 0;
@@ -208,7 +211,7 @@ static int trace_diff_hta(struct tracecmd_set *s, struct traceout *o)
 		.short_names = trace_diff_short,
 		.step = {(int32_t)trace_diff_step[0], (int32_t)trace_diff_step[1]},
 		.device = !trace_diff_device || !strcmp(trace_diff_device, "all") ? TRACEDIFF_ALL
-			  : !strcmp(trace_diff_device, "cpu") ? TRACEDIFF_HOST
+			  : !strcmp(trace_diff_device, "cpu")                     ? TRACEDIFF_HOST
 							      : TRACEDIFF_DEVICE};
 	struct sheet *sheet = sheet_new("hta_diff", "Calls and time", trace_diff_hta_columns,
 					ARRAY_LEN(trace_diff_hta_columns));

@@ -31,7 +31,8 @@ static const struct {
 	[VERDICT_UNKNOWN] = {TERM_DIM, "\u2591", '?'},
 };
 
-/* ---- head ------------------------------------------------------------------------------------- */
+/* ---- head -------------------------------------------------------------------------------------
+ */
 
 const char *trace_face_tool(const struct trace *t)
 {
@@ -220,7 +221,8 @@ void trace_face_head(const struct term *term, FILE *to, const void *data)
 		trace_face_many(f, term, to);
 }
 
-/* ---- bars ---------------------------------------------------------------------------------------- */
+/* ---- bars
+ * ---------------------------------------------------------------------------------------- */
 
 /* Cells of each kind: they add up to the width (largest remainders). */
 static void trace_face_cells(const struct verdict_shares *s, int width, int cells[VERDICT_KINDS])
@@ -229,9 +231,8 @@ static void trace_face_cells(const struct verdict_shares *s, int width, int cell
 	int k, best, sum = 0;
 
 	for (k = 0; k < VERDICT_KINDS; k++) {
-		double exact = s->total > 0
-				       ? (double)s->ns[k] / (double)s->total * (double)width
-				       : 0;
+		double exact =
+			s->total > 0 ? (double)s->ns[k] / (double)s->total * (double)width : 0;
 
 		cells[k] = (int)exact;
 		rest[k] = (int64_t)((exact - cells[k]) * 1e9);
@@ -350,8 +351,7 @@ static void trace_face_legend(const struct trace_face *f, const struct term *ter
 		told[best] = true;
 		if (!permille[best])
 			continue;
-		snprintf(mark, sizeof(mark), "%.3s%c",
-			 blocks ? trace_face_looks[best].block : "",
+		snprintf(mark, sizeof(mark), "%.3s%c", blocks ? trace_face_looks[best].block : "",
 			 blocks ? '\0' : trace_face_looks[best].letter);
 		table_cell(t, trace_face_looks[best].style, mark);
 		table_cell(t, TERM_PLAIN, verdict_name((enum verdict_kind)best)->title);
@@ -369,7 +369,8 @@ static void trace_face_legend(const struct trace_face *f, const struct term *ter
 	table_free(t);
 }
 
-/* ---- verdict ----------------------------------------------------------------------------------- */
+/* ---- verdict -----------------------------------------------------------------------------------
+ */
 
 static void trace_face_title(const struct trace_face *f, const struct term *term, FILE *to)
 {
@@ -383,11 +384,10 @@ static void trace_face_title(const struct trace_face *f, const struct term *term
 	fputc('\n', to);
 	term_put(term, to, TERM_BOLD, "Bound by: ");
 	term_put(term, to,
-		 v->kind == VERDICT_COMPUTE ? TERM_GREEN
+		 v->kind == VERDICT_COMPUTE   ? TERM_GREEN
 		 : v->kind == VERDICT_UNKNOWN ? TERM_DIM
 					      : TERM_YELLOW,
-		 v->kind == VERDICT_STRAGGLER ? "a straggling rank"
-					      : verdict_name(v->kind)->title);
+		 v->kind == VERDICT_STRAGGLER ? "a straggling rank" : verdict_name(v->kind)->title);
 	if (v->kind == VERDICT_PROFILER && v->behind != v->kind)
 		fprintf(to, ", and behind it: %s", verdict_name(v->behind)->title);
 	fputc('\n', to);
@@ -436,21 +436,4 @@ void trace_face_advice(const struct term *term, FILE *to, const void *data)
 	}
 	if (i < f->n_findings)
 		fprintf(to, "  %zu more with --json\n", f->n_findings - i);
-}
-
-void trace_face_problems(const struct term *term, FILE *to, const void *data)
-{
-	const struct trace_face *f = data;
-	char *text, *save = NULL, *line;
-
-	if (!f->problems.len)
-		return;
-	fputc('\n', to);
-	term_put(term, to, TERM_BOLD, "About this recording\n");
-	text = xstrdup(buf_str(&f->problems));
-	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		fprintf(to, "  %s ", spark_is_utf8() ? "\u2022" : "*");
-		traceout_wrap(term, to, 4, 4, line);
-	}
-	free(text);
 }

@@ -14,14 +14,12 @@ struct trace_face {
 	const struct verdict_result *verdict;
 	struct verdict_finding findings[VERDICT_FINDINGS_MAX];
 	size_t n_findings;
-	struct buf problems; /* lines */
 };
 
 /* For traceout_draw(); data is a struct trace_face. */
 void trace_face_head(const struct term *term, FILE *to, const void *data);
 void trace_face_verdict(const struct term *term, FILE *to, const void *data);
 void trace_face_advice(const struct term *term, FILE *to, const void *data);
-void trace_face_problems(const struct term *term, FILE *to, const void *data);
 
 /* "PyTorch profiler", "Chrome trace": what wrote it, as far as it shows. */
 const char *trace_face_tool(const struct trace *t);

@@ -30,7 +30,8 @@ const struct opt *trace_stacks_options(void)
 		 .type = OPT_STR,
 		 .value = "FORMAT",
 		 .to = &trace_flame_to,
-		 .help = "svg (a flame graph), folded, speedscope, or table (default: by the end of "
+		 .help = "svg (a flame graph), folded, speedscope, or table (default: by the end "
+			 "of "
 			 "FILE: .svg, .folded, .txt, .json; else table)"},
 		{.name = "output",
 		 .letter = 'o',
@@ -175,7 +176,8 @@ static void trace_flame_table(const struct tracecmd_set *s, const struct stacks_
 	free(sums);
 }
 
-/* ---- files ---------------------------------------------------------------------------------------- */
+/* ---- files
+ * ---------------------------------------------------------------------------------------- */
 
 static void trace_flame_write(const struct tracecmd_set *s, const struct stacks_result *r,
 			      enum trace_flame_form form, struct buf *out)
@@ -227,9 +229,9 @@ static int trace_flame_file_out(const struct tracecmd_set *s, const struct stack
 static int trace_flame_print(struct tracecmd_set *s, const struct stacks_result *r)
 {
 	struct traceout *o = traceout_begin(s);
-	struct sheet *sheet = sheet_new(
-		"stacks", trace_flame_device ? "Time of the devices" : "Time of the host",
-		trace_flame_columns, ARRAY_LEN(trace_flame_columns));
+	struct sheet *sheet =
+		sheet_new("stacks", trace_flame_device ? "Time of the devices" : "Time of the host",
+			  trace_flame_columns, ARRAY_LEN(trace_flame_columns));
 
 	traceout_sheet(o, sheet);
 	trace_flame_table(s, r, sheet);
@@ -243,11 +245,13 @@ static int trace_flame_print(struct tracecmd_set *s, const struct stacks_result 
 			     "%llu calls ran past the end of their caller and are cut there.",
 			     (unsigned long long)r->cut);
 	if (!tracecmd_opt.json && !tracecmd_opt.csv)
-		traceout_say(o, "hint",
-			     "--output FILE.svg draws a flame graph; .folded and .json (speedscope) "
-			     "are written too.");
-	tracegaps_say(o, s, (trace_flame_no_python ? 0 : TRACEGAPS_STACKS) |
-				    (trace_flame_device ? TRACEGAPS_GPU : TRACEGAPS_HOST));
+		traceout_say(
+			o, "hint",
+			"--output FILE.svg draws a flame graph; .folded and .json (speedscope) "
+			"are written too.");
+	tracegaps_say(o, s,
+		      (trace_flame_no_python ? 0 : TRACEGAPS_STACKS) |
+			      (trace_flame_device ? TRACEGAPS_GPU : TRACEGAPS_HOST));
 	tracecmd_opt.output = trace_flame_file;
 	return traceout_end(o);
 }

@@ -7,7 +7,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "analyse/annotated.h"
 #include "analyse/annotations.h"
 #include "analyse/kernels.h"
 #include "base/mem.h"
@@ -26,7 +28,8 @@ static bool trace_annotations_host;
 const struct opt *trace_kernels_options(void)
 {
 	static const struct opt rows[] = {
-		TRACECMD_OPTIONS, TRACECMD_OUTPUT, TRACECMD_STEPS, TRACECMD_HTA, TRACE_KERNELS_NAMES("10"), {0}};
+		TRACECMD_OPTIONS, TRACECMD_OUTPUT,           TRACECMD_STEPS,
+		TRACECMD_HTA,     TRACE_KERNELS_NAMES("10"), {0}};
 
 	return rows;
 }
@@ -68,7 +71,7 @@ static const struct sheet_column trace_kernels_types[] = {
 };
 
 static const struct sheet_column trace_kernels_columns[] = {
-	{"rank", "RANK", SHEET_COUNT, 0},
+	TRACEOUT_FILE,
 	{"type", "TYPE", SHEET_TEXT, 0},
 	{"sum_ns", "TOTAL", SHEET_NS, 0},
 	{"pct", "SHARE", SHEET_PERCENT, 0},
@@ -87,35 +90,58 @@ static const char *const trace_kernels_class[VIEW_CLASSES] = {
 	[VIEW_OTHER] = "other",
 };
 
-static int trace_kernels_by_sum(const void *a, const void *b)
-{
-	const struct aggregate_row *x = a, *y = b;
+/* Rows of all files, to be sorted together. */
+struct trace_kernels_row {
+	struct aggregate_row row;
+	size_t file;
+};
 
-	if (x->sum != y->sum)
-		return (x->sum < y->sum) - (x->sum > y->sum);
-	return (x->rank > y->rank) - (x->rank < y->rank);
-}
+struct trace_kernels_all {
+	struct trace_kernels_row *rows;
+	size_t n, cap;
+	int64_t sum;
+};
 
-static void trace_kernels_rows(struct sheet *sheet, struct aggregate *a, bool with_class)
+static void trace_kernels_take(struct trace_kernels_all *all, const struct aggregate *a,
+			       size_t file)
 {
-	int64_t all = 0;
 	size_t i;
 
-	for (i = 0; i < a->n; i++)
-		all += a->rows[i].sum;
-	if (a->n)
-		qsort(a->rows, a->n, sizeof(*a->rows), trace_kernels_by_sum);
 	for (i = 0; i < a->n; i++) {
-		const struct aggregate_row *r = &a->rows[i];
+		all->rows = xgrow(all->rows, all->n, &all->cap, sizeof(*all->rows));
+		all->rows[all->n++] = (struct trace_kernels_row){a->rows[i], file};
+		all->sum += a->rows[i].sum;
+	}
+}
 
-		if (r->rank >= 0)
-			sheet_int(sheet, r->rank);
-		else
-			sheet_missing(sheet);
+static int trace_kernels_by_sum(const void *a, const void *b)
+{
+	const struct trace_kernels_row *x = a, *y = b;
+	int order;
+
+	if (x->row.sum != y->row.sum)
+		return (x->row.sum < y->row.sum) - (x->row.sum > y->row.sum);
+	if (x->file != y->file)
+		return (x->file > y->file) - (x->file < y->file);
+	order = strcmp(x->row.name, y->row.name);
+	return order ? order : (int)x->row.class - (int)y->row.class;
+}
+
+static void trace_kernels_rows(const struct tracecmd_set *s, struct sheet *sheet,
+			       struct trace_kernels_all *all, bool with_class)
+{
+	size_t i;
+
+	if (all->n)
+		qsort(all->rows, all->n, sizeof(*all->rows), trace_kernels_by_sum);
+	for (i = 0; i < all->n; i++) {
+		const struct aggregate_row *r = &all->rows[i].row;
+
+		traceout_file(sheet, s, all->rows[i].file);
 		if (with_class)
 			sheet_text(sheet, trace_kernels_class[r->class]);
 		sheet_int(sheet, r->sum);
-		trace_number(sheet, all ? 100 * (double)r->sum / (double)all : 0);
+		trace_number(sheet, all->sum ? 100 * (double)r->sum / (double)all->sum : 0);
 		sheet_int(sheet, (int64_t)r->calls);
 		sheet_double(sheet, r->mean_us);
 		sheet_double(sheet, r->std_us);
@@ -123,6 +149,7 @@ static void trace_kernels_rows(struct sheet *sheet, struct aggregate *a, bool wi
 		sheet_int(sheet, r->max);
 		sheet_text(sheet, r->name);
 	}
+	free(all->rows);
 }
 
 static int trace_kernels_fill(struct tracecmd_set *s, struct traceout *o)
@@ -132,6 +159,7 @@ static int trace_kernels_fill(struct tracecmd_set *s, struct traceout *o)
 					ARRAY_LEN(trace_kernels_types)),
 		     *names = sheet_new("kernels", "Kernels", trace_kernels_columns,
 					ARRAY_LEN(trace_kernels_columns));
+	struct trace_kernels_all all = {0};
 	struct kernels k;
 	size_t i;
 	int err = kernels_new(s->view, s->n, &opt, &k);
@@ -145,10 +173,18 @@ static int trace_kernels_fill(struct tracecmd_set *s, struct traceout *o)
 		sheet_int(types, k.types[i].time);
 		sheet_double(types, k.types[i].pct);
 	}
-	trace_kernels_rows(names, &k.names, true);
 	kernels_done(&k);
-	tracegaps_say(o, s, TRACEGAPS_GPU);
-	return 0;
+	for (i = 0; i < s->n && !err; i++) {
+		err = kernels_new(&s->view[i], 1, &opt, &k);
+		if (err)
+			break;
+		trace_kernels_take(&all, &k.names, i);
+		kernels_done(&k);
+	}
+	trace_kernels_rows(s, names, &all, true);
+	if (!err)
+		tracegaps_say(o, s, TRACEGAPS_GPU);
+	return err;
 }
 
 int trace_kernels(int argc, char **argv)
@@ -159,10 +195,11 @@ int trace_kernels(int argc, char **argv)
 	return trace_run(&wish, trace_kernels_fill, argc, argv);
 }
 
-/* ---- annotations ------------------------------------------------------------------------------ */
+/* ---- annotations ------------------------------------------------------------------------------
+ */
 
 static const struct sheet_column trace_annotations_columns[] = {
-	{"rank", "RANK", SHEET_COUNT, 0},
+	TRACEOUT_FILE,
 	{"sum_ns", "TOTAL", SHEET_NS, 0},
 	{"pct", "SHARE", SHEET_PERCENT, 0},
 	{"calls", "CALLS", SHEET_COUNT, 0},
@@ -173,6 +210,54 @@ static const struct sheet_column trace_annotations_columns[] = {
 	{"name", "NAME", SHEET_TEXT, TABLE_ELIDE},
 };
 
+static const struct sheet_column trace_annotations_work[] = {
+	TRACEOUT_FILE,
+	{"time_ns", "TIME", SHEET_NS, 0},
+	{"pct", "SHARE", SHEET_PERCENT, 0},
+	{"kernels", "KERNELS", SHEET_COUNT, 0},
+	{"annotation", "ANNOTATION", SHEET_TEXT, TABLE_ELIDE},
+};
+
+/* Each piece of work under the innermost annotation of the device around it. */
+static int trace_annotations_inner(struct tracecmd_set *s, struct sheet *sheet)
+{
+	struct annotated a;
+	size_t i, k;
+	int64_t all;
+	int err;
+
+	for (i = 0; i < s->n; i++) {
+		err = annotated_new(&s->view[i], &a);
+		if (err == -ENODATA)
+			continue;
+		if (err)
+			return err;
+		for (all = 0, k = 0; k < a.n; k++)
+			all += a.rows[k].time;
+		for (k = 0; k < a.n; k++) {
+			traceout_file(sheet, s, i);
+			sheet_int(sheet, a.rows[k].time);
+			trace_number(sheet, all ? 100 * (double)a.rows[k].time / (double)all : 0);
+			sheet_int(sheet, (int64_t)a.rows[k].kernels);
+			trace_text_cell(sheet, s->trace[i], a.rows[k].name);
+		}
+		annotated_done(&a);
+	}
+	return 0;
+}
+
+static void trace_annotations_none(struct traceout *o)
+{
+	if (trace_annotations_host)
+		traceout_missing(o, "no-annotations",
+				 "No annotations: mark parts of the program with "
+				 "torch.profiler.record_function(\"name\").");
+	else
+		traceout_missing(o, "no-annotations",
+				 "No annotations of the device (gpu_user_annotation; AMD and old "
+				 "PyTorch write none): --host shows those of the host.");
+}
+
 static int trace_annotations_fill(struct tracecmd_set *s, struct traceout *o)
 {
 	struct aggregate_options opt = trace_kernels_aggregate(ANNOTATIONS_MOST);
@@ -180,30 +265,32 @@ static int trace_annotations_fill(struct tracecmd_set *s, struct traceout *o)
 					trace_annotations_host ? "Annotations, time on the host"
 							       : "Annotations, time on the device",
 					trace_annotations_columns,
-					ARRAY_LEN(trace_annotations_columns));
+					ARRAY_LEN(trace_annotations_columns)),
+		     *work = sheet_new("work", "Work by the innermost annotation around it",
+				       trace_annotations_work, ARRAY_LEN(trace_annotations_work));
+	struct trace_kernels_all all = {0};
 	struct aggregate a;
-	int err = annotations_new(s->view, s->n, !trace_annotations_host, &opt, &a);
+	size_t i;
+	int err = 0;
 
 	traceout_sheet(o, sheet);
-	if (err == -ENODATA) {
-		if (trace_annotations_host)
-			traceout_missing(o, "no-annotations",
-					 "No annotations: mark parts of the program with "
-					 "torch.profiler.record_function(\"name\").");
-		else
-			traceout_missing(o, "no-annotations",
-					 "No annotations of the device (gpu_user_annotation; AMD and "
-					 "old PyTorch write none): --host shows those of the host.");
-		return 0;
+	traceout_sheet(o, work);
+	for (i = 0; i < s->n && !err; i++) {
+		err = annotations_new(&s->view[i], 1, !trace_annotations_host, &opt, &a);
+		if (!err) {
+			trace_kernels_take(&all, &a, i);
+			aggregate_done(&a);
+		}
+		err = err == -ENODATA ? 0 : err;
 	}
-	if (err)
-		return err;
-	trace_kernels_rows(sheet, &a, false);
-	aggregate_done(&a);
-	traceout_say(o, "definition",
-		     "Annotations lie within each other: shares are of the sum of all, not of the "
-		     "time that passed.");
-	return 0;
+	if (!err && !all.n)
+		trace_annotations_none(o);
+	else if (!err)
+		traceout_say(o, "definition",
+			     "Annotations lie within each other: shares are of the sum of all, not "
+			     "of the time that passed.");
+	trace_kernels_rows(s, sheet, &all, false);
+	return err ? err : trace_annotations_inner(s, work);
 }
 
 int trace_annotations(int argc, char **argv)

@@ -53,7 +53,7 @@ static const struct sheet_column trace_mem_devices[] = {
 	{"live_bytes", "", SHEET_BYTES, SHEET_DATA},
 	{"before_bytes", "", SHEET_BYTES, SHEET_DATA},
 	{"relative", "", SHEET_BOOL, SHEET_DATA},
-	{"", "ALLOCATED OVER TIME", SHEET_TEXT, SHEET_SEEN},
+	{"", "ALLOCATED OVER TIME", SHEET_TEXT, SHEET_SEEN | TABLE_DROP},
 };
 
 static const struct sheet_column trace_mem_owners[] = {
@@ -179,9 +179,9 @@ static int trace_mem_by_size(const void *a, const void *b)
 static void trace_mem_ops(const struct tracecmd_set *s, size_t i, const struct tbmemory_device *d,
 			  struct sheet *sheet)
 {
-	static const enum tbmemory_number order[] = {
-		TBMEMORY_SELF_SIZE, TBMEMORY_SELF_INCREASE, TBMEMORY_SELF_COUNT,
-		TBMEMORY_SIZE,	    TBMEMORY_INCREASE,	    TBMEMORY_COUNT};
+	static const enum tbmemory_number order[] = {TBMEMORY_SELF_SIZE,  TBMEMORY_SELF_INCREASE,
+						     TBMEMORY_SELF_COUNT, TBMEMORY_SIZE,
+						     TBMEMORY_INCREASE,   TBMEMORY_COUNT};
 	const struct tbmemory_op **ops = xcalloc(d->n, sizeof(*ops));
 	size_t k, n;
 

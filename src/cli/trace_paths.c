@@ -264,11 +264,12 @@ static int trace_critical_fill(struct tracecmd_set *s, struct traceout *o)
 		critical_free(c);
 	}
 	if (inferred)
-		traceout_say(o, "inferred",
-			     "The trace has no cuda_sync rows: %llu waits were taken from calls that "
-			     "block. Record with enable_cuda_sync_events=True "
-			     "(torch.profiler._ExperimentalConfig) to have what each waited for.",
-			     (unsigned long long)inferred);
+		traceout_say(
+			o, "inferred",
+			"The trace has no cuda_sync rows: %llu waits were taken from calls that "
+			"block. Record with enable_cuda_sync_events=True "
+			"(torch.profiler._ExperimentalConfig) to have what each waited for.",
+			(unsigned long long)inferred);
 	tracegaps_say(o, s, TRACEGAPS_GPU | TRACEGAPS_STEPS);
 	return 0;
 }
@@ -284,7 +285,8 @@ int trace_critical(int argc, char **argv)
 	return trace_run(&wish, trace_critical_fill, argc, argv);
 }
 
-/* ---- sequences --------------------------------------------------------------------------------- */
+/* ---- sequences ---------------------------------------------------------------------------------
+ */
 
 static const char *trace_sequences_operator = "aten::";
 static int64_t trace_sequences_least = 3;
@@ -324,8 +326,7 @@ static const struct sheet_column trace_sequences_columns[] = {
 	{"sequence", "SEQUENCE", SHEET_TEXT, TABLE_CUT},
 };
 
-static int trace_sequences_one(struct tracecmd_set *s, size_t i, struct sheet *sheet,
-			       uint64_t *few)
+static int trace_sequences_one(struct tracecmd_set *s, size_t i, struct sheet *sheet, uint64_t *few)
 {
 	struct sequences_options opt = {trace_sequences_operator, (uint32_t)trace_sequences_least};
 	struct view *v = &s->view[i];
@@ -354,9 +355,9 @@ static int trace_sequences_one(struct tracecmd_set *s, size_t i, struct sheet *s
 
 static int trace_sequences_fill(struct tracecmd_set *s, struct traceout *o)
 {
-	struct sheet *sheet = sheet_new("sequences", "Sequences of kernels",
-					trace_sequences_columns,
-					ARRAY_LEN(trace_sequences_columns));
+	struct sheet *sheet =
+		sheet_new("sequences", "Sequences of kernels", trace_sequences_columns,
+			  ARRAY_LEN(trace_sequences_columns));
 	uint64_t few = 0;
 	size_t i;
 	int err = 0;

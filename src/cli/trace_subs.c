@@ -12,7 +12,8 @@ const struct opt *trace_plain_options(void)
 
 const struct opt *trace_hta_options(void)
 {
-	static const struct opt rows[] = {TRACECMD_OPTIONS, TRACECMD_OUTPUT, TRACECMD_STEPS, TRACECMD_HTA, {0}};
+	static const struct opt rows[] = {
+		TRACECMD_OPTIONS, TRACECMD_OUTPUT, TRACECMD_STEPS, TRACECMD_HTA, {0}};
 
 	return rows;
 }

@@ -98,8 +98,8 @@ static const struct sheet_column trace_summary_steps[] = {
 
 /* The columns of kinds, in their order. */
 static const char *const trace_summary_kinds[VERDICT_KINDS] = {
-	"compute_ns", "memory_ns", "copy_ns",  "communication_ns", "straggler_ns", "data_ns",
-	"sync_ns",    "launch_ns", "host_ns",  "profiler_ns",	   "unknown_ns"};
+	"compute_ns", "memory_ns", "copy_ns", "communication_ns", "straggler_ns", "data_ns",
+	"sync_ns",    "launch_ns", "host_ns", "profiler_ns",      "unknown_ns"};
 
 static const struct sheet_column trace_summary_operators[] = {
 	TRACEOUT_FILE,
@@ -129,14 +129,17 @@ struct trace_summary {
 	struct tracecmd_set *set;
 	struct traceout *out;
 	struct trace_face face;
+	struct buf about; /* lines: what is wrong with the files, or missing */
 	struct verdict_result *verdict;
 	struct sheet *contents, *devices, *verdicts, *shares, *evidence, *findings, *steps,
 		*operators, *kernels, *problems;
-	struct sheet *seen_operators, *seen_kernels; /* of the slowest rank */
+	/* What people see: of several ranks the slowest one's. */
+	struct sheet *seen_operators, *seen_kernels, *seen_steps;
 	char titles[2][128];
 };
 
-/* ---- contents ------------------------------------------------------------------------------------ */
+/* ---- contents
+ * ------------------------------------------------------------------------------------ */
 
 static void trace_summary_add_contents(struct trace_summary *m, size_t i)
 {
@@ -162,7 +165,8 @@ static void trace_summary_add_contents(struct trace_summary *m, size_t i)
 	}
 }
 
-/* ---- verdict --------------------------------------------------------------------------------------- */
+/* ---- verdict
+ * --------------------------------------------------------------------------------------- */
 
 static void trace_summary_add_verdict(struct trace_summary *m, size_t i)
 {
@@ -224,26 +228,33 @@ static void trace_summary_add_evidence(struct trace_summary *m, size_t i)
 	}
 }
 
+static void trace_summary_step(const struct trace_summary *m, size_t i,
+			       const struct verdict_step *p, struct sheet *sheet)
+{
+	int kind;
+
+	traceout_file(sheet, m->set, i);
+	if (p->number >= 0)
+		sheet_int(sheet, p->number);
+	else
+		sheet_missing(sheet);
+	sheet_int(sheet, p->ts);
+	sheet_int(sheet, p->shares.total);
+	sheet_text(sheet, verdict_name(p->kind)->title);
+	for (kind = 0; kind < VERDICT_KINDS; kind++)
+		sheet_int(sheet, p->shares.ns[kind]);
+	sheet_int(sheet, p->recording);
+}
+
 static void trace_summary_add_steps(struct trace_summary *m, size_t i)
 {
 	const struct verdict_rank *r = &m->verdict->ranks[i];
 	size_t k;
-	int kind;
 
 	for (k = 0; k < r->n_steps; k++) {
-		const struct verdict_step *p = &r->steps[k];
-
-		traceout_file(m->steps, m->set, i);
-		if (p->number >= 0)
-			sheet_int(m->steps, p->number);
-		else
-			sheet_missing(m->steps);
-		sheet_int(m->steps, p->ts);
-		sheet_int(m->steps, p->shares.total);
-		sheet_text(m->steps, verdict_name(p->kind)->title);
-		for (kind = 0; kind < VERDICT_KINDS; kind++)
-			sheet_int(m->steps, p->shares.ns[kind]);
-		sheet_int(m->steps, p->recording);
+		trace_summary_step(m, i, &r->steps[k], m->steps);
+		if (r->has_marks && m->set->n <= TRACE_SUMMARY_RANKS)
+			trace_summary_step(m, i, &r->steps[k], m->seen_steps);
 	}
 }
 
@@ -258,11 +269,12 @@ static void trace_summary_hide(struct trace_summary *m)
 			matters = matters || m->verdict->ranks[i].facts.shares.ns[k] * 50 >
 						     m->verdict->ranks[i].facts.shares.total;
 		if (!matters)
-			sheet_hide(m->steps, trace_summary_kinds[k]);
+			sheet_hide(m->seen_steps, trace_summary_kinds[k]);
 	}
 }
 
-/* ---- top operators and kernels ------------------------------------------------------------------- */
+/* ---- top operators and kernels
+ * ------------------------------------------------------------------- */
 
 struct trace_summary_name {
 	uint32_t name;
@@ -308,12 +320,24 @@ static void trace_summary_top(struct trace_summary *m, size_t i, struct trace_su
 	}
 }
 
+/* Names of step marks, by text id: old traces have them among the operators. */
+static bool *trace_summary_steps_of(const struct trace *t)
+{
+	uint32_t n = trace_texts(t), k;
+	bool *ret = xcalloc(n, sizeof(*ret));
+
+	for (k = 1; k < n; k++)
+		ret[k] = view_step_number(trace_text(t, k, NULL)) >= 0;
+	return ret;
+}
+
 static int trace_summary_add_top(struct trace_summary *m, size_t i)
 {
 	struct nest_options opt = {.order = NEST_EXACT};
 	const struct view *v = &m->set->view[i];
 	size_t n = trace_texts(m->set->trace[i]), k;
 	struct trace_summary_name *names = xcalloc(n, sizeof(*names));
+	bool *steps = trace_summary_steps_of(m->set->trace[i]);
 	struct nest *t;
 	int err;
 
@@ -328,7 +352,7 @@ static int trace_summary_add_top(struct trace_summary *m, size_t i)
 	for (k = 0; !err && k < t->n; k++) {
 		const struct view_row *r = &v->rows[t->row[k]];
 
-		if (r->cat != TRACE_CAT_CPU_OP)
+		if (r->cat != TRACE_CAT_CPU_OP || steps[r->name])
 			continue;
 		names[r->name].calls++;
 		names[r->name].ns += t->self[k];
@@ -337,11 +361,13 @@ static int trace_summary_add_top(struct trace_summary *m, size_t i)
 		trace_summary_top(m, i, names, n, m->operators, m->seen_operators);
 		nest_free(t);
 	}
+	free(steps);
 	free(names);
 	return err;
 }
 
-/* ---- what is wrong with the file ------------------------------------------------------------------- */
+/* ---- what is wrong with the file
+ * ------------------------------------------------------------------- */
 
 static void trace_summary_problem(struct trace_summary *m, size_t i, const char *grade,
 				  const char *finding, uint64_t count, const char *text)
@@ -352,8 +378,8 @@ static void trace_summary_problem(struct trace_summary *m, size_t i, const char 
 	sheet_int(m->problems, (int64_t)count);
 	sheet_text(m->problems, text);
 	if (m->set->n > 1)
-		buf_printf(&m->face.problems, "%s: ", tracecmd_label(m->set, i));
-	buf_printf(&m->face.problems, "%s\n", text);
+		buf_printf(&m->about, "%s: ", tracecmd_label(m->set, i));
+	buf_printf(&m->about, "%s\n", text);
 }
 
 static void trace_summary_add_notes(struct trace_summary *m, size_t i)
@@ -394,9 +420,10 @@ static bool trace_summary_matters(enum coverage_id id, enum coverage_grade grade
 
 static int trace_summary_add_problems(struct trace_summary *m, size_t i)
 {
-	static const char *const grades[] = {
-		[COVERAGE_FINE] = "", [COVERAGE_NOTE] = "note", [COVERAGE_WARN] = "warning",
-		[COVERAGE_FAIL] = "error"};
+	static const char *const grades[] = {[COVERAGE_FINE] = "",
+					     [COVERAGE_NOTE] = "note",
+					     [COVERAGE_WARN] = "warning",
+					     [COVERAGE_FAIL] = "error"};
 	struct coverage *c;
 	int err = coverage_new(&m->set->view[i], &c), k;
 
@@ -406,15 +433,17 @@ static int trace_summary_add_problems(struct trace_summary *m, size_t i)
 	for (k = 0; k < COVERAGE_ITEMS; k++)
 		if (trace_summary_matters((enum coverage_id)k, c->items[k].grade))
 			trace_summary_problem(m, i, grades[c->items[k].grade],
-					      coverage_name((enum coverage_id)k),
-					      c->items[k].count, c->items[k].text);
+					      coverage_name((enum coverage_id)k), c->items[k].count,
+					      c->items[k].text);
 	coverage_free(c);
 	return 0;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------- */
+/* ---- all of it
+ * --------------------------------------------------------------------------------------- */
 
-#define TRACE_SUMMARY_SHEET(name, title, columns) sheet_new(name, title, columns, ARRAY_LEN(columns))
+#define TRACE_SUMMARY_SHEET(name, title, columns)                                                  \
+	sheet_new(name, title, columns, ARRAY_LEN(columns))
 
 static void trace_summary_sheets(struct trace_summary *m)
 {
@@ -424,11 +453,11 @@ static void trace_summary_sheets(struct trace_summary *m)
 	m->shares = TRACE_SUMMARY_SHEET("shares", NULL, trace_summary_shares);
 	m->evidence = TRACE_SUMMARY_SHEET("evidence", NULL, trace_summary_evidence);
 	m->findings = TRACE_SUMMARY_SHEET("findings", NULL, trace_summary_findings);
-	m->steps = TRACE_SUMMARY_SHEET("steps", "Steps", trace_summary_steps);
+	m->steps = TRACE_SUMMARY_SHEET("steps", NULL, trace_summary_steps);
+	m->seen_steps = TRACE_SUMMARY_SHEET("steps", "Steps", trace_summary_steps);
 	m->operators = TRACE_SUMMARY_SHEET("operators", NULL, trace_summary_operators);
 	m->kernels = TRACE_SUMMARY_SHEET("kernels", NULL, trace_summary_kernels);
-	m->seen_operators =
-		TRACE_SUMMARY_SHEET("operators", m->titles[0], trace_summary_operators);
+	m->seen_operators = TRACE_SUMMARY_SHEET("operators", m->titles[0], trace_summary_operators);
 	m->seen_kernels = TRACE_SUMMARY_SHEET("kernels", m->titles[1], trace_summary_kernels);
 	m->problems = TRACE_SUMMARY_SHEET("problems", NULL, trace_summary_problems);
 }
@@ -450,16 +479,13 @@ static void trace_summary_arrange(struct trace_summary *m)
 	traceout_data(o, m->shares);
 	traceout_data(o, m->evidence);
 	traceout_data(o, m->findings);
-	if (m->set->n > TRACE_SUMMARY_RANKS)
-		traceout_data(o, m->steps);
-	else
-		traceout_sheet(o, m->steps);
+	traceout_data(o, m->steps);
+	traceout_people(o, m->seen_steps);
 	traceout_data(o, m->operators);
 	traceout_data(o, m->kernels);
 	traceout_people(o, m->seen_operators);
 	traceout_people(o, m->seen_kernels);
 	traceout_draw(o, trace_face_advice, &m->face);
-	traceout_draw(o, trace_face_problems, &m->face);
 	traceout_data(o, m->problems);
 }
 
@@ -471,8 +497,12 @@ static void trace_summary_title(struct trace_summary *m)
 
 	snprintf(m->titles[0], sizeof(m->titles[0]), "Operators by their own time on the host%s%s",
 		 comma, of);
-	snprintf(m->titles[1], sizeof(m->titles[1]),
-		 "Kernels and copies by time on the device%s%s", comma, of);
+	snprintf(m->titles[1], sizeof(m->titles[1]), "Kernels and copies by time on the device%s%s",
+		 comma, of);
+	if (m->set->n == 1 || m->set->has_ranks)
+		sheet_hide(m->seen_steps, "file");
+	if (m->set->n == 1 || !m->set->has_ranks)
+		sheet_hide(m->seen_steps, "rank");
 	sheet_hide(m->seen_operators, "file");
 	sheet_hide(m->seen_operators, "rank");
 	sheet_hide(m->seen_kernels, "file");
@@ -495,6 +525,7 @@ static int trace_summary_fill(struct trace_summary *m)
 	}
 	if (err)
 		return err;
+	traceout_list(m->out, "About this recording", xstrdup(buf_str(&m->about)));
 	trace_summary_hide(m);
 	trace_summary_title(m);
 	m->face.set = m->set;
@@ -506,9 +537,8 @@ static int trace_summary_fill(struct trace_summary *m)
 
 int trace_summary(int argc, char **argv)
 {
-	static const struct tracecmd_wish wish = {.command = "trace summary",
-						  .views = TRACECMD_ALL_ROWS,
-						  .exact = true};
+	static const struct tracecmd_wish wish = {
+		.command = "trace summary", .views = TRACECMD_ALL_ROWS, .exact = true};
 	struct trace_summary m = {0};
 	struct tracecmd_set s;
 	int status = tracecmd_load(&wish, argc, argv, &s), err;
@@ -516,14 +546,14 @@ int trace_summary(int argc, char **argv)
 	if (!status) {
 		m.set = &s;
 		m.out = traceout_begin(&s);
-		buf_init(&m.face.problems, 1 << 20);
+		buf_init(&m.about, 1 << 20);
 		trace_summary_sheets(&m);
 		trace_summary_arrange(&m);
 		err = trace_summary_fill(&m);
 		if (err)
 			traceout_drop(m.out);
 		status = err ? tracecmd_fail(&s, err, NULL) : traceout_end(m.out);
-		buf_done(&m.face.problems);
+		buf_done(&m.about);
 		verdict_free(m.verdict);
 	}
 	tracecmd_done(&s);

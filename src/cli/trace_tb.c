@@ -40,7 +40,8 @@ void trace_tb_done(struct trace_tb *tb)
 	*tb = (struct trace_tb){0};
 }
 
-/* ---- steps ------------------------------------------------------------------------------------- */
+/* ---- steps -------------------------------------------------------------------------------------
+ */
 
 static const struct sheet_column trace_steps_columns[] = {
 	TRACEOUT_FILE,
@@ -192,9 +193,7 @@ static int trace_steps_fill(struct tracecmd_set *s, struct traceout *o)
 			     "it.",
 			     cut, cut == 1 ? " is" : "s are", cut == 1 ? "it" : "them");
 	if (unmarked)
-		traceout_missing(o, "no-steps",
-				 "No profiler steps (ProfilerStep#N): the whole trace counts as one. "
-				 "Call prof.step() after each step of the training.");
+		tracegaps_no_steps_said(o);
 	tracegaps_say(o, s, TRACEGAPS_GPU | TRACEGAPS_HOST);
 	return err;
 }
@@ -206,7 +205,8 @@ int trace_steps(int argc, char **argv)
 	return trace_run(&wish, trace_steps_fill, argc, argv);
 }
 
-/* ---- gpu ----------------------------------------------------------------------------------------- */
+/* ---- gpu
+ * ----------------------------------------------------------------------------------------- */
 
 static bool trace_gpu_timeline;
 
@@ -235,9 +235,9 @@ static const struct sheet_column trace_gpu_columns[] = {
 	{"sm_efficiency_pct", "SM EFF.", SHEET_PERCENT, 0},
 	{"occupancy_pct", "OCCUP.", SHEET_PERCENT, 0},
 	{"tensor_core_pct", "TENSOR", SHEET_PERCENT, 0},
-	{"kernel_us", "IN KERNELS", SHEET_US, 0},
+	{"kernel_us", "IN KERNELS", SHEET_US, TABLE_DROP},
 	{"tensor_us", "", SHEET_US, SHEET_DATA},
-	{"", "BUSY OVER TIME", SHEET_TEXT, SHEET_SEEN},
+	{"", "BUSY OVER TIME", SHEET_TEXT, SHEET_SEEN | TABLE_DROP},
 };
 
 static const struct sheet_column trace_gpu_line[] = {
@@ -299,8 +299,8 @@ static void trace_gpu_device(const struct tracecmd_set *s, size_t i, const struc
 	trace_gpu_spark(d, sheet);
 }
 
-static int trace_gpu_one(struct tracecmd_set *s, size_t i, struct sheet *sheet,
-			 struct sheet *line, bool *any_missing)
+static int trace_gpu_one(struct tracecmd_set *s, size_t i, struct sheet *sheet, struct sheet *line,
+			 bool *any_missing)
 {
 	struct tbgpu *gpu = NULL;
 	struct trace_tb tb;
@@ -345,15 +345,17 @@ static int trace_gpu_fill(struct tracecmd_set *s, struct traceout *o)
 	for (i = 0; i < s->n && !err; i++)
 		err = trace_gpu_one(s, i, sheet, line, &missing);
 	if (!err && sheet_rows(sheet) > 0)
-		traceout_say(o, "definition",
-			     "Busy: part of the steps in which a kernel ran. SM eff.: the same, each "
-			     "kernel counted by the part of the SMs that its blocks fill. Occup.: "
-			     "mean of the occupancy that the profiler estimates. Tensor: part of "
-			     "kernel time in kernels that use tensor cores, by their names.");
+		traceout_say(
+			o, "definition",
+			"Busy: part of the steps in which a kernel ran. SM eff.: the same, each "
+			"kernel counted by the part of the SMs that its blocks fill. Occup.: "
+			"mean of the occupancy that the profiler estimates. Tensor: part of "
+			"kernel time in kernels that use tensor cores, by their names.");
 	if (!err && missing)
-		traceout_missing(o, "no-blocks",
-				 "Kernels here do not tell \"blocks per SM\" (AMD and other devices): "
-				 "SM efficiency and occupancy are unknown.");
+		traceout_missing(
+			o, "no-blocks",
+			"Kernels here do not tell \"blocks per SM\" (AMD and other devices): "
+			"SM efficiency and occupancy are unknown.");
 	tracegaps_say(o, s, TRACEGAPS_GPU);
 	return err;
 }

@@ -94,7 +94,8 @@ int trace_temporal(int argc, char **argv)
 	return trace_run(&wish, trace_temporal_fill, argc, argv);
 }
 
-/* ---- idle -------------------------------------------------------------------------------------- */
+/* ---- idle --------------------------------------------------------------------------------------
+ */
 
 static int64_t trace_idle_delay = IDLE_DELAY_NS;
 
@@ -164,8 +165,8 @@ static void trace_idle_sheet(const struct tracecmd_set *s, size_t i, const struc
 
 static int trace_idle_fill(struct tracecmd_set *s, struct traceout *o)
 {
-	struct sheet *sheet = sheet_new("idle", "Why streams had nothing to do",
-					trace_idle_columns, ARRAY_LEN(trace_idle_columns));
+	struct sheet *sheet = sheet_new("idle", "Why streams had nothing to do", trace_idle_columns,
+					ARRAY_LEN(trace_idle_columns));
 	struct idle idle;
 	size_t i;
 	int err;
@@ -181,11 +182,12 @@ static int trace_idle_fill(struct tracecmd_set *s, struct traceout *o)
 		idle_done(&idle);
 	}
 	if (sheet_rows(sheet) > 0)
-		traceout_say(o, "definition",
-			     "host_wait: the launch came after the stream had run dry. kernel_wait: "
-			     "a gap below %g us between two pieces of work. other: the launch was "
-			     "there, but something else was awaited: an event, another stream.",
-			     (double)trace_idle_delay / 1e3);
+		traceout_say(
+			o, "definition",
+			"host_wait: the launch came after the stream had run dry. kernel_wait: "
+			"a gap below %g us between two pieces of work. other: the launch was "
+			"there, but something else was awaited: an event, another stream.",
+			(double)trace_idle_delay / 1e3);
 	tracegaps_say(o, s, TRACEGAPS_GPU);
 	return 0;
 }
@@ -198,7 +200,8 @@ int trace_idle(int argc, char **argv)
 	return trace_run(&wish, trace_idle_fill, argc, argv);
 }
 
-/* ---- overlap -------------------------------------------------------------------------------------- */
+/* ---- overlap
+ * -------------------------------------------------------------------------------------- */
 
 static const struct sheet_column trace_overlap_columns[] = {
 	TRACEOUT_FILE,

@@ -14,6 +14,7 @@
 
 #include "analyse/keyavg.h"
 #include "analyse/tbkernels.h"
+#include "analyse/tbmodules.h"
 #include "analyse/tbnames.h"
 #include "analyse/tbops.h"
 #include "base/mem.h"
@@ -24,7 +25,7 @@
 
 static const char *trace_top_sort, *trace_top_by;
 static int64_t trace_top_depth;
-static bool trace_top_annotations, trace_top_threads;
+static bool trace_top_annotations, trace_top_threads, trace_top_modules;
 
 const struct opt *trace_top_options(void)
 {
@@ -62,6 +63,10 @@ const struct opt *trace_top_options(void)
 		 .type = OPT_FLAG,
 		 .to = &trace_top_threads,
 		 .help = "launches without operator, and memory, count on their own thread"},
+		{.name = "modules",
+		 .type = OPT_FLAG,
+		 .to = &trace_top_modules,
+		 .help = "nn.Modules as they call each other too; needs stacks"},
 		{0},
 	};
 
@@ -257,7 +262,7 @@ static int trace_top_one(struct tracecmd_set *s, size_t i, struct traceout *o, s
 	if (!err)
 		err = keyavg_new(rows, &opt, &k);
 	if (!err) {
-		keyavg_sort(k, trace_top_sort	   ? trace_top_sort
+		keyavg_sort(k, trace_top_sort       ? trace_top_sort
 			       : k->self_device > 0 ? "self_device_time_total"
 						    : "self_cpu_time_total");
 		for (n = 0; n < k->n; n++) {
@@ -282,6 +287,8 @@ static int trace_top_one(struct tracecmd_set *s, size_t i, struct traceout *o, s
 	return err;
 }
 
+static int trace_top_add_modules(struct tracecmd_set *s, struct traceout *o);
+
 static int trace_top_fill(struct tracecmd_set *s, struct traceout *o)
 {
 	struct sheet *ops = sheet_new("operators", "Operators", trace_top_columns,
@@ -297,6 +304,8 @@ static int trace_top_fill(struct tracecmd_set *s, struct traceout *o)
 	traceout_sheet(o, kernels);
 	for (i = 0; i < s->n && !err; i++)
 		err = trace_top_one(s, i, o, ops, kernels);
+	if (!err && trace_top_modules)
+		err = trace_top_add_modules(s, o);
 	if (trace_top_by && strstr(trace_top_by, "shape"))
 		gaps |= TRACEGAPS_SHAPES;
 	if (trace_top_by && strstr(trace_top_by, "stack"))
@@ -306,7 +315,76 @@ static int trace_top_fill(struct tracecmd_set *s, struct traceout *o)
 	return err;
 }
 
-/* ---- the plugin's --------------------------------------------------------------------------------- */
+/* ---- modules
+ * --------------------------------------------------------------------------------------- */
+
+static const struct sheet_column trace_top_module_columns[] = {
+	TRACEOUT_FILE,
+	{"depth", "", SHEET_COUNT, SHEET_DATA},
+	{"device_us", "GPU", SHEET_US, 0},
+	{"self_device_us", "SELF GPU", SHEET_US, 0},
+	{"host_us", "CPU", SHEET_US, 0},
+	{"self_host_us", "SELF CPU", SHEET_US, 0},
+	{"average_us", "", SHEET_US, SHEET_DATA},
+	{"calls", "CALLS", SHEET_COUNT, 0},
+	{"operators", "OPS", SHEET_COUNT, 0},
+	{"id", "", SHEET_COUNT, SHEET_DATA},
+	{"name", "", SHEET_TEXT, SHEET_DATA},
+	{"", "MODULE", SHEET_TEXT, SHEET_SEEN | TABLE_ELIDE},
+};
+
+static void trace_top_module(const struct tracecmd_set *s, size_t i, const struct trace_tb *tb,
+			     const struct tbmodules_module *mod, struct sheet *sheet)
+{
+	const char *name = tbmodules_name(tb->tree, mod);
+	char *shown = xasprintf("%*s%s", 2 * (int)mod->depth, "", name);
+
+	traceout_file(sheet, s, i);
+	sheet_int(sheet, mod->depth);
+	sheet_double(sheet, trace_tb_us(tb, mod->device));
+	sheet_double(sheet, trace_tb_us(tb, mod->self_device));
+	sheet_double(sheet, trace_tb_us(tb, mod->host));
+	sheet_double(sheet, trace_tb_us(tb, mod->self_host));
+	sheet_double(sheet, trace_tb_us(tb, mod->average));
+	sheet_int(sheet, (int64_t)mod->calls);
+	sheet_int(sheet, (int64_t)mod->operators);
+	sheet_int(sheet, mod->id);
+	sheet_text(sheet, name);
+	sheet_text(sheet, shown);
+	free(shown);
+}
+
+static int trace_top_add_modules(struct tracecmd_set *s, struct traceout *o)
+{
+	struct sheet *sheet = sheet_new("modules", "Modules", trace_top_module_columns,
+					ARRAY_LEN(trace_top_module_columns));
+	struct tbmodules *mods = NULL;
+	struct trace_tb tb;
+	size_t i, k;
+	int err = 0;
+
+	traceout_sheet(o, sheet);
+	for (i = 0; i < s->n && !err; i++) {
+		err = trace_tb_new(s->trace[i], &tb);
+		if (err)
+			break;
+		err = tbmodules_new(tb.tree, &mods);
+		for (k = 0; !err && k < mods->n; k++)
+			trace_top_module(s, i, &tb, &mods->modules[k], sheet);
+		if (!err)
+			tbmodules_free(mods);
+		trace_tb_done(&tb);
+	}
+	if (!err && sheet_rows(sheet) == 0)
+		traceout_missing(
+			o, "no-modules",
+			"No nn.Modules: record with with_stack=True (and, for their names, "
+			"with_modules=True).");
+	return err;
+}
+
+/* ---- the plugin's
+ * --------------------------------------------------------------------------------- */
 
 static const struct sheet_column trace_top_plugin_ops[] = {
 	TRACEOUT_FILE,
@@ -335,6 +413,53 @@ static const struct sheet_column trace_top_plugin_kernels[] = {
 	{"tensor_cores", "TC", SHEET_BOOL, 0},
 	{"name", "NAME", SHEET_TEXT, TABLE_ELIDE},
 };
+
+static const struct sheet_column trace_top_plugin_launches[] = {
+	TRACEOUT_FILE,
+	{"calls", "CALLS", SHEET_COUNT, 0},
+	{"total_us", "TOTAL", SHEET_US, 0},
+	{"min_us", "MIN", SHEET_US, TABLE_DROP},
+	{"max_us", "MAX", SHEET_US, TABLE_DROP},
+	{"grid", "GRID", SHEET_TEXT, 0},
+	{"block", "BLOCK", SHEET_TEXT, 0},
+	{"registers", "REG", SHEET_COUNT, TABLE_DROP},
+	{"shared_memory_bytes", "SHARED", SHEET_BYTES, TABLE_DROP},
+	{"blocks_per_sm", "", SHEET_NUMBER, SHEET_DATA},
+	{"occupancy_pct", "", SHEET_NUMBER, SHEET_DATA},
+	{"tensor_cores", "TC", SHEET_BOOL, TABLE_DROP},
+	{"operator_tc_eligible", "", SHEET_BOOL, SHEET_DATA},
+	{"operator", "OPERATOR", SHEET_TEXT, TABLE_ELIDE},
+	{"name", "KERNEL", SHEET_TEXT, TABLE_ELIDE},
+};
+
+static void trace_top_three(struct sheet *sheet, bool has, const int32_t v[3])
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "[%d, %d, %d]", (int)v[0], (int)v[1], (int)v[2]);
+	sheet_text(sheet, has ? text : NULL);
+}
+
+static void trace_top_plugin_launch(const struct tracecmd_set *s, size_t i,
+				    const struct trace_tb *tb, const struct tbops_kernel *k,
+				    struct sheet *sheet)
+{
+	traceout_file(sheet, s, i);
+	sheet_int(sheet, (int64_t)k->calls);
+	sheet_double(sheet, trace_tb_us(tb, k->total));
+	sheet_double(sheet, trace_tb_us(tb, k->min));
+	sheet_double(sheet, trace_tb_us(tb, k->max));
+	trace_top_three(sheet, k->has_grid, k->grid);
+	trace_top_three(sheet, k->has_block, k->block);
+	sheet_int(sheet, k->registers);
+	sheet_int(sheet, k->shared_memory);
+	sheet_double(sheet, k->blocks);
+	sheet_double(sheet, k->occupancy);
+	sheet_int(sheet, k->tc_used);
+	sheet_int(sheet, k->op_tc_eligible);
+	sheet_text(sheet, k->op ? trace_text(s->trace[i], k->op, NULL) : "CallTreeRoot");
+	trace_text_cell(sheet, s->trace[i], k->name);
+}
 
 static void trace_top_plugin_op(const struct tracecmd_set *s, size_t i, const struct trace_tb *tb,
 				const struct tbops_op *op, struct sheet *sheet)
@@ -381,7 +506,7 @@ static int trace_top_by_device(const void *a, const void *b)
 }
 
 static int trace_top_plugin_one(struct tracecmd_set *s, size_t i, enum tbops_group group,
-				struct sheet *ops, struct sheet *kernels)
+				struct sheet *ops, struct sheet *kernels, struct sheet *launches)
 {
 	struct tbkernels *kn = NULL;
 	struct tbops *on = NULL;
@@ -398,6 +523,8 @@ static int trace_top_plugin_one(struct tracecmd_set *s, size_t i, enum tbops_gro
 		qsort(on->ops, on->n, sizeof(*on->ops), trace_top_by_device);
 	for (n = 0; !err && n < on->n; n++)
 		trace_top_plugin_op(s, i, &tb, &on->ops[n], ops);
+	for (n = 0; !err && n < on->n_kernels; n++)
+		trace_top_plugin_launch(s, i, &tb, &on->kernels[n], launches);
 	for (n = 0; !err && n < kn->n; n++)
 		trace_top_plugin_kernel(s, i, &tb, &kn->kernels[n], kernels);
 	tbkernels_free(kn);
@@ -411,7 +538,10 @@ static int trace_top_plugin(struct tracecmd_set *s, struct traceout *o)
 	struct sheet *ops = sheet_new("plugin_operators", "Operators", trace_top_plugin_ops,
 				      ARRAY_LEN(trace_top_plugin_ops)),
 		     *kernels = sheet_new("plugin_kernels", "Kernels", trace_top_plugin_kernels,
-					  ARRAY_LEN(trace_top_plugin_kernels));
+					  ARRAY_LEN(trace_top_plugin_kernels)),
+		     *launches = sheet_new("plugin_launches", "Kernels by operator and launch",
+					   trace_top_plugin_launches,
+					   ARRAY_LEN(trace_top_plugin_launches));
 	struct keyavg_options opt = {0};
 	enum tbops_group group = TBOPS_NAME;
 	int err = trace_top_options_of(&opt);
@@ -423,12 +553,13 @@ static int trace_top_plugin(struct tracecmd_set *s, struct traceout *o)
 		sheet_hide(ops, "stack");
 	traceout_sheet(o, ops);
 	traceout_sheet(o, kernels);
+	traceout_sheet(o, launches);
 	if (opt.group & KEYAVG_SHAPE)
 		group |= TBOPS_SHAPE;
 	if (opt.group & KEYAVG_STACK)
 		group |= TBOPS_STACK;
 	for (i = 0; i < s->n && !err; i++)
-		err = trace_top_plugin_one(s, i, group, ops, kernels);
+		err = trace_top_plugin_one(s, i, group, ops, kernels, launches);
 	if (!err)
 		tracegaps_say(o, s, TRACEGAPS_GPU);
 	return err;

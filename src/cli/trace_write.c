@@ -88,8 +88,8 @@ static const struct sheet_column trace_write_columns[] = {
 
 static void trace_write_report(struct traceout *o, const struct convert_result *r)
 {
-	struct sheet *sheet = sheet_new("written", NULL, trace_write_columns,
-					ARRAY_LEN(trace_write_columns));
+	struct sheet *sheet =
+		sheet_new("written", NULL, trace_write_columns, ARRAY_LEN(trace_write_columns));
 
 	sheet_text(sheet, trace_write_file);
 	sheet_int(sheet, (int64_t)r->bytes);
@@ -119,7 +119,8 @@ static int trace_write_check(const char *command)
 		fprintf(stderr, "lapse %s: --steps does not go with --begin and --end\n", command);
 		return 2;
 	}
-	if (trace_write_begin >= 0 && trace_write_end >= 0 && trace_write_end <= trace_write_begin) {
+	if (trace_write_begin >= 0 && trace_write_end >= 0 &&
+	    trace_write_end <= trace_write_begin) {
 		fprintf(stderr, "lapse %s: --end must be after --begin\n", command);
 		return 2;
 	}
@@ -143,6 +144,7 @@ static int trace_write_window(const struct tracecmd_set *s, struct convert_optio
 static int trace_write_finish(struct tracecmd_set *s, struct traceout *o, int err,
 			      const struct err *e, const struct convert_result *r)
 {
+	tracecmd_writes(NULL);
 	if (err) {
 		traceout_drop(o);
 		return tracecmd_fail(s, err, e);
@@ -190,6 +192,7 @@ int trace_convert(int argc, char **argv)
 		status = trace_write_window(&s, &c);
 	if (!status) {
 		progress_phase("Writing", NULL, 0);
+		tracecmd_writes(trace_write_file);
 		err = convert_trace(s.trace[0], &c, trace_write_file, &r, &e);
 		status = trace_write_finish(&s, traceout_begin(&s), err, &e, &r);
 	}
@@ -197,7 +200,8 @@ int trace_convert(int argc, char **argv)
 	return status;
 }
 
-/* ---- merge ----------------------------------------------------------------------------------------- */
+/* ---- merge
+ * ----------------------------------------------------------------------------------------- */
 
 /* ns to add to each trace's times, by the collectives. */
 static int trace_write_offsets(struct tracecmd_set *s, struct traceout *o, int64_t *offsets)
@@ -228,8 +232,9 @@ static int trace_write_offsets(struct tracecmd_set *s, struct traceout *o, int64
 			     "; %s remain (median, the worst rank).",
 			     aligned, r->reference, fmt_seconds(a, worst / 1e9));
 	else if (!err)
-		traceout_say(o, "not-aligned",
-			     "No collectives that the ranks have in common: clocks are as they were.");
+		traceout_say(
+			o, "not-aligned",
+			"No collectives that the ranks have in common: clocks are as they were.");
 	ranks_result_free(r);
 	ranks_free(set);
 	if (err) {
@@ -254,12 +259,14 @@ static int trace_merge_run(struct tracecmd_set *s)
 		traceout_drop(o);
 	} else {
 		progress_phase("Writing", NULL, 0);
+		tracecmd_writes(trace_write_file);
 		err = merge_traces(s->trace, s->n, &m, trace_write_file, &r, &e);
 		if (!err && !r.is_one_clock)
-			traceout_say(o, "clocks",
-				     "The traces do not say all where their clocks begin: ranks stand "
-				     "beside each other as their times are%s.",
-				     trace_write_align ? "" : "; --align puts them right");
+			traceout_say(
+				o, "clocks",
+				"The traces do not say all where their clocks begin: ranks stand "
+				"beside each other as their times are%s.",
+				trace_write_align ? "" : "; --align puts them right");
 		status = trace_write_finish(s, o, err, &e, &r.sum);
 	}
 	free(offsets);

@@ -13,12 +13,13 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/fmt.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/tracefiles.h"
 
 #define TRACECMD_MEMORY (INT64_C(1) << 30)
-#define TRACECMD_MEMORY_LEAST (UINT64_C(16) << 20) /* of one file */
+#define TRACECMD_MEMORY_LEAST (UINT64_C(8) << 20) /* of one file */
 #define TRACECMD_THREADS_MAX 256
 
 struct tracecmd_options tracecmd_opt = {.limit = TRACECMD_LIMIT, .memory = TRACECMD_MEMORY};
@@ -26,19 +27,19 @@ struct tracecmd_options tracecmd_opt = {.limit = TRACECMD_LIMIT, .memory = TRACE
 /* ---- signals ------------------------------------------------------------------------------ */
 
 static const int tracecmd_signal_list[] = {SIGINT, SIGTERM, SIGHUP};
-static _Atomic int tracecmd_signal; /* that came while files were read; 0 */
-static _Atomic bool tracecmd_reading;
+static char tracecmd_doomed[4096]; /* to unlink; "" nothing */
 
-/* Reading stops at the next look; between, nothing lies in files that have names. */
+/* What is read spills into files without a name, and results are written at the end: there
+ * is nothing else to tidy up. */
 static void tracecmd_on_signal(int sig)
 {
-	if (atomic_load(&tracecmd_reading) && atomic_exchange(&tracecmd_signal, sig) == 0)
-		return;
 	progress_erase();
+	if (tracecmd_doomed[0])
+		unlink(tracecmd_doomed);
 	_exit(128 + sig);
 }
 
-static void tracecmd_signals(void)
+void tracecmd_signals(void)
 {
 	struct sigaction now, act = {.sa_handler = tracecmd_on_signal};
 	size_t i;
@@ -58,6 +59,20 @@ void tracecmd_signals_default(void)
 		if (sigaction(tracecmd_signal_list[i], NULL, &now) == 0 &&
 		    now.sa_handler == tracecmd_on_signal)
 			sigaction(tracecmd_signal_list[i], &act, NULL);
+}
+
+void tracecmd_writes(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	tracecmd_doomed[0] = '\0';
+	if (!path || strcmp(path, "-") == 0)
+		return;
+	/* The name that trace/write.h gives a file where none can be without. */
+	if (snprintf(tracecmd_doomed, sizeof(tracecmd_doomed), "%.*s.lapse-%ld.tmp",
+		     slash ? (int)(slash - path) + 1 : 0, path,
+		     (long)getpid()) >= (int)sizeof(tracecmd_doomed))
+		tracecmd_doomed[0] = '\0';
 }
 
 /* ---- options ------------------------------------------------------------------------------ */
@@ -152,7 +167,7 @@ static bool tracecmd_on_progress(void *arg, uint64_t bytes, uint64_t of, uint64_
 	atomic_store(&p->rows, rows);
 	if (of)
 		atomic_store(&p->of, of);
-	return atomic_load(&tracecmd_signal) != 0;
+	return false;
 }
 
 static void *tracecmd_reader(void *arg)
@@ -167,8 +182,6 @@ static void *tracecmd_reader(void *arg)
 			.progress = {tracecmd_on_progress, &j->parts[i]},
 		};
 
-		if (atomic_load(&tracecmd_signal))
-			break;
 		if (trace_read(j->files.list[i].path, &o, &j->traces[i], &j->errs[i]))
 			j->traces[i] = NULL;
 		atomic_store(&j->parts[i].is_done, true);
@@ -179,6 +192,8 @@ static void *tracecmd_reader(void *arg)
 /* Each file's part of the budget is its part of the bytes. */
 static void tracecmd_budget(struct tracecmd_job *j)
 {
+	/* Views take the other half: rows as analyses want them. */
+	double memory = (double)tracecmd_opt.memory / (j->wish->views == TRACECMD_NO_VIEWS ? 1 : 2);
 	uint64_t all = 0, most = 0, weight;
 	size_t i;
 
@@ -189,8 +204,7 @@ static void tracecmd_budget(struct tracecmd_job *j)
 		all += j->files.list[i].bytes ? j->files.list[i].bytes : most + 1;
 	for (i = 0; i < j->files.n; i++) {
 		weight = j->files.list[i].bytes ? j->files.list[i].bytes : most + 1;
-		j->memory[i] =
-			(uint64_t)((double)tracecmd_opt.memory * (double)weight / (double)all);
+		j->memory[i] = (uint64_t)(memory * (double)weight / (double)all);
 		if (j->memory[i] < TRACECMD_MEMORY_LEAST)
 			j->memory[i] = TRACECMD_MEMORY_LEAST;
 		atomic_store(&j->parts[i].of, j->files.list[i].bytes);
@@ -208,8 +222,7 @@ static void tracecmd_read_all(struct tracecmd_job *j)
 	if (want > TRACECMD_THREADS_MAX)
 		want = TRACECMD_THREADS_MAX;
 	/* This thread reads too. */
-	while (n + 1 < want &&
-	       pthread_create(&threads[n], NULL, tracecmd_reader, j) == 0)
+	while (n + 1 < want && pthread_create(&threads[n], NULL, tracecmd_reader, j) == 0)
 		n++;
 	tracecmd_reader(j);
 	while (n > 0)
@@ -217,7 +230,6 @@ static void tracecmd_read_all(struct tracecmd_job *j)
 }
 
 /* ---- what was read ------------------------------------------------------------------------- */
-
 
 static void tracecmd_keep(struct tracecmd_set *s, struct tracecmd_job *j, size_t i)
 {
@@ -230,8 +242,8 @@ static void tracecmd_keep(struct tracecmd_set *s, struct tracecmd_job *j, size_t
 			trace_free(j->traces[i]);
 		return;
 	}
-	s->failed[s->n_failed++] = (struct tracecmd_failed){
-		.path = xstrdup(f->path), .why = xstrdup(j->errs[i].text)};
+	s->failed[s->n_failed++] =
+		(struct tracecmd_failed){.path = xstrdup(f->path), .why = xstrdup(j->errs[i].text)};
 	/* In a folder there may be other files beside traces. */
 	if (f->from_folder && j->errs[i].code == -EBADMSG)
 		return;
@@ -268,24 +280,59 @@ static int tracecmd_too_few(const struct tracecmd_set *s, size_t files)
 	if (s->n == 0 && tracecmd_opt.rank && s->n_failed < files)
 		fprintf(stderr, "lapse %s: none of these traces is of rank %s\n", s->wish->command,
 			tracecmd_opt.rank);
+	else if (s->n == 0 && s->status)
+		; /* why was told */
 	else if (s->n == 0)
-		fprintf(stderr, "lapse %s: no trace could be read\n", s->wish->command);
+		fprintf(stderr, "lapse %s: none of these files is a trace\n", s->wish->command);
 	else
 		fprintf(stderr, "lapse %s: this needs %s%zu trace%s; there %s %zu\n",
 			s->wish->command,
-			s->wish->most == s->wish->least ? "" : s->n < s->wish->least ? "at least "
-										   : "at most ",
+			s->wish->most == s->wish->least ? ""
+			: s->n < s->wish->least         ? "at least "
+							: "at most ",
 			s->n < s->wish->least ? s->wish->least : s->wish->most,
 			(s->n < s->wish->least ? s->wish->least : s->wish->most) == 1 ? "" : "s",
 			s->n == 1 ? "is" : "are", s->n);
 	return s->n == 0 ? 1 : 2;
 }
 
+/* Views of parts of the traces, each of its own, where all rows would not fit. */
+static int tracecmd_cut_views(struct tracecmd_set *s, const struct view_options *o, bool *ret_cut)
+{
+	uint64_t room = (uint64_t)tracecmd_opt.memory / 2 / s->n;
+	struct view_options part;
+	struct view *one;
+	size_t i;
+	int err = 0;
+
+	*ret_cut = false;
+	s->fit = xcalloc(s->n, sizeof(*s->fit));
+	for (i = 0; i < s->n && !err; i++) {
+		err = tracefit_find(s->trace[i], o, room, &s->fit[i]);
+		*ret_cut = *ret_cut || s->fit[i].to;
+	}
+	if (err || !*ret_cut)
+		return err;
+	s->view = calloc(s->n, sizeof(*s->view));
+	for (i = 0; i < s->n && s->view; i++) {
+		part = *o;
+		part.from = s->fit[i].from;
+		part.to = s->fit[i].to;
+		err = view_new(&s->trace[i], 1, &part, &one);
+		if (err)
+			break;
+		s->view[i] = *one;
+		free(one);
+	}
+	return s->view ? err : -ENOMEM;
+}
+
 static int tracecmd_make_views(struct tracecmd_set *s)
 {
 	struct view_options o = {.rule = VIEW_EXACT,
 				 .devices_only = s->wish->views == TRACECMD_DEVICE_ROWS};
-	int err;
+	bool cut = false;
+	int err = 0;
 
 	if (tracecmd_opt.hta && !s->wish->exact) {
 		o.rule = tracecmd_opt.no_rounding ? VIEW_HTA_EXACT : VIEW_HTA;
@@ -294,7 +341,10 @@ static int tracecmd_make_views(struct tracecmd_set *s)
 	if (tracecmd_steps(s->wish->command, &o.step_from, &o.step_to))
 		return 2;
 	progress_phase("Sorting", NULL, 0);
-	err = view_new(s->trace, s->n, &o, &s->view);
+	if (o.rule == VIEW_EXACT)
+		err = tracecmd_cut_views(s, &o, &cut);
+	if (!err && !cut)
+		err = view_new(s->trace, s->n, &o, &s->view);
 	if (err == -EOVERFLOW) {
 		fprintf(stderr, "lapse %s: with --hta these traces have too many rows\n",
 			s->wish->command);
@@ -303,7 +353,7 @@ static int tracecmd_make_views(struct tracecmd_set *s)
 	return err ? tracecmd_fail(s, err, NULL) : 0;
 }
 
-static int tracecmd_job_run(struct tracecmd_job *j)
+static void tracecmd_job_run(struct tracecmd_job *j)
 {
 	size_t n = j->files.n;
 
@@ -314,12 +364,9 @@ static int tracecmd_job_run(struct tracecmd_job *j)
 	tracecmd_budget(j);
 	progress_begin(tracecmd_opt.quiet);
 	progress_phase("Reading", j->parts, n);
-	atomic_store(&tracecmd_reading, true);
 	tracecmd_signals();
 	tracecmd_read_all(j);
-	atomic_store(&tracecmd_reading, false);
 	progress_phase("Reading", NULL, 0);
-	return atomic_load(&tracecmd_signal) ? 128 + atomic_load(&tracecmd_signal) : 0;
 }
 
 static void tracecmd_job_done(struct tracecmd_job *j)
@@ -331,11 +378,28 @@ static void tracecmd_job_done(struct tracecmd_job *j)
 	tracefiles_done(&j->files);
 }
 
+/* Read and keep; 0 if there are as many as wished for. */
+static int tracecmd_read_set(struct tracecmd_job *j, struct tracecmd_set *s)
+{
+	const struct tracecmd_wish *w = s->wish;
+	size_t i;
+
+	tracecmd_job_run(j);
+	s->trace = xcalloc(j->files.n, sizeof(struct trace *));
+	s->failed = xcalloc(j->files.n, sizeof(*s->failed));
+	progress_erase();
+	for (i = 0; i < j->files.n; i++)
+		tracecmd_keep(s, j, i);
+	if (s->n == 0 || s->n < w->least || (w->most && s->n > w->most))
+		return tracecmd_too_few(s, j->files.n);
+	tracecmd_ranks(s);
+	return 0;
+}
+
 int tracecmd_load(const struct tracecmd_wish *w, int argc, char **argv, struct tracecmd_set *s)
 {
 	struct tracecmd_job j = {.wish = w};
 	int status = tracecmd_check(w->command);
-	size_t i;
 
 	*s = (struct tracecmd_set){.wish = w};
 	if (!status && tracecmd_wanted(0) < 0) {
@@ -347,20 +411,9 @@ int tracecmd_load(const struct tracecmd_wish *w, int argc, char **argv, struct t
 		status = tracefiles_find(w->command, argc, argv, &j.files);
 	if (status)
 		return status;
-	status = tracecmd_job_run(&j);
-	s->trace = xcalloc(j.files.n, sizeof(struct trace *));
-	s->failed = xcalloc(j.files.n, sizeof(*s->failed));
-	if (status)
-		progress_end();
-	for (i = 0; i < j.files.n && !status; i++)
-		tracecmd_keep(s, &j, i);
-	if (!status && (s->n == 0 || s->n < w->least || (w->most && s->n > w->most)))
-		status = tracecmd_too_few(s, j.files.n);
+	status = tracecmd_read_set(&j, s);
 	tracecmd_job_done(&j);
-	if (status)
-		return status;
-	tracecmd_ranks(s);
-	if (w->views != TRACECMD_NO_VIEWS)
+	if (!status && w->views != TRACECMD_NO_VIEWS)
 		status = tracecmd_make_views(s);
 	if (status)
 		progress_end();
@@ -384,6 +437,7 @@ void tracecmd_done(struct tracecmd_set *s)
 	}
 	free(s->failed);
 	free(s->trace);
+	free(s->fit);
 	*s = (struct tracecmd_set){.wish = s->wish};
 }
 
@@ -393,12 +447,37 @@ int tracecmd_fail(const struct tracecmd_set *s, int code, const struct err *e)
 	if (e && e->code)
 		fprintf(stderr, "lapse %s: %s\n", s->wish->command, e->text);
 	else if (code == -ENOMEM)
-		fprintf(stderr,
-			"lapse %s: not enough memory; --steps takes a part of the trace\n",
+		fprintf(stderr, "lapse %s: not enough memory; --steps takes a part of the trace\n",
 			s->wish->command);
 	else
 		fprintf(stderr, "lapse %s: %s\n", s->wish->command, strerror(-code));
 	return 1;
+}
+
+char *tracecmd_cut_text(const struct tracecmd_set *s)
+{
+	char a[FMT_MAX], b[FMT_MAX];
+	size_t i;
+
+	for (i = 0; s->fit && i < s->n; i++) {
+		const struct tracefit *f = &s->fit[i];
+
+		if (!f->to || tracecmd_opt.steps)
+			continue;
+		fmt_bytes(a, (double)tracecmd_opt.memory);
+		fmt_seconds(b, (double)(f->to - f->from) / 1e9);
+		if (f->first >= 0)
+			return xasprintf(
+				"The memory given (%s) does not hold all %" PRIu64
+				" rows: only steps %" PRId64 " to %" PRId64
+				" (%s) were looked at. --memory takes more, --steps others.",
+				a, f->of, f->first, f->last, b);
+		return xasprintf(
+			"The memory given (%s) does not hold all %" PRIu64
+			" rows: only %s in the middle were looked at. --memory takes more.",
+			a, f->of, b);
+	}
+	return NULL;
 }
 
 const char *tracecmd_name(const char *path)

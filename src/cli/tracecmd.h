@@ -9,19 +9,20 @@
 
 #include "base/err.h"
 #include "cli/opt.h"
+#include "cli/tracefit.h"
 #include "trace/trace.h"
 #include "trace/view.h"
 
 #include <stdbool.h>
 
 struct tracecmd_options {
-	bool json, csv, quiet;                     /* of all */
-	const char *rank, *sheet;                  /* of all */
-	const char *output;                        /* TRACECMD_OUTPUT: of what is printed */
-	int64_t memory, limit;                     /* of all */
-	const char *steps;                         /* TRACECMD_STEPS */
-	bool hta, no_rounding, include_last;       /* TRACECMD_HTA */
-	bool plugin;                               /* TRACECMD_PLUGIN */
+	bool json, csv, quiet;               /* of all */
+	const char *rank, *sheet;            /* of all */
+	const char *output;                  /* TRACECMD_OUTPUT: of what is printed */
+	int64_t memory, limit;               /* of all */
+	const char *steps;                   /* TRACECMD_STEPS */
+	bool hta, no_rounding, include_last; /* TRACECMD_HTA */
+	bool plugin;                         /* TRACECMD_PLUGIN */
 };
 extern struct tracecmd_options tracecmd_opt;
 
@@ -74,10 +75,10 @@ enum tracecmd_views {
 struct tracecmd_wish {
 	const char *command; /* "trace idle", for messages */
 	enum tracecmd_views views;
-	bool exact;      /* views by the exact rule, whatever the options say */
-	bool texts;      /* shapes, stacks and the like are looked at */
-	bool keep_order; /* as given; else by rank where all are known */
-	bool no_notes;   /* the command itself tells what is wrong inside of files */
+	bool exact;         /* views by the exact rule, whatever the options say */
+	bool texts;         /* shapes, stacks and the like are looked at */
+	bool keep_order;    /* as given; else by rank where all are known */
+	bool no_notes;      /* the command itself tells what is wrong inside of files */
 	size_t least, most; /* files; most 0: any number */
 };
 
@@ -91,6 +92,7 @@ struct tracecmd_set {
 	struct trace **trace;
 	struct view *view; /* NULL without views */
 	size_t n;
+	struct tracefit *fit; /* which parts the views are of; NULL: all */
 	struct tracecmd_failed *failed;
 	size_t n_failed;
 	bool has_ranks; /* all ranks are known and differ */
@@ -98,20 +100,27 @@ struct tracecmd_set {
 };
 
 /* Find, read, and view the files of argv (a folder: every trace in it), several at once,
- * with progress on a terminal. Exit status 0; 1 or 2 after printing why not; 130 and the like
- * after a signal. What is wrong inside a file is told on stderr unless --quiet. */
+ * with progress on a terminal. Exit status 0; 1 or 2 after printing why not. */
 int tracecmd_load(const struct tracecmd_wish *w, int argc, char **argv, struct tracecmd_set *s);
 void tracecmd_done(struct tracecmd_set *s);
 
 /* "FROM:TO" of --steps; 0, 0 without it. 0 or -EINVAL after printing why. */
 int tracecmd_steps(const char *command, int64_t *ret_from, int64_t *ret_to);
 
+/* SIGINT, SIGTERM, SIGHUP end the program at once with status 128 + N, the line of progress
+ * erased. tracecmd_load() calls it. */
+void tracecmd_signals(void);
+/* The same with a file at PATH half written by trace/write.h; NULL: none any more. */
+void tracecmd_writes(const char *path);
 /* From here on a signal does what it does by default: what writes files looks after
  * itself. */
 void tracecmd_signals_default(void);
 
 /* Print why and give 1: an allocation of an analysis failed, or what e says. */
 int tracecmd_fail(const struct tracecmd_set *s, int code, const struct err *e);
+
+/* A sentence about the part that was looked at; NULL: all of it was. The caller frees it. */
+char *tracecmd_cut_text(const struct tracecmd_set *s);
 
 /* A short name of trace i: its rank, else its file's name. Valid until the next call. */
 const char *tracecmd_label(const struct tracecmd_set *s, size_t i);

@@ -115,7 +115,8 @@ const struct command tracecmds[] = {
 	{
 		.name = "trace gpu",
 		.args = "[OPTIONS] FILE|FOLDER...",
-		.summary = "how busy each GPU was: utilisation, SM efficiency, occupancy, tensor cores",
+		.summary = "how busy each GPU was: utilisation, SM efficiency, occupancy, tensor "
+			   "cores",
 		.about = "",
 		.examples = "  lapse trace gpu trace.json.gz",
 		.options = trace_gpu_options,
@@ -137,7 +138,8 @@ const struct command tracecmds[] = {
 		.summary = "the chain of calls, launches and work that bounds a step",
 		.about = "",
 		.examples = "  lapse trace critical-path trace.json.gz\n"
-			    "  lapse trace critical-path --annotation forward --instance 0:2 trace.json",
+			    "  lapse trace critical-path --annotation forward --instance 0:2 "
+			    "trace.json",
 		.options = trace_critical_options,
 		.run = trace_critical,
 	},
@@ -155,8 +157,9 @@ const struct command tracecmds[] = {
 		.args = "[OPTIONS] FILE",
 		.summary = "time by stack: table, flame graph (SVG), folded, speedscope",
 		.about = "",
-		.examples = "  lapse trace stacks --output flame.svg trace.json.gz\n"
-			    "  lapse trace stacks --device --to folded trace.json.gz | flamegraph.pl",
+		.examples =
+			"  lapse trace stacks --output flame.svg trace.json.gz\n"
+			"  lapse trace stacks --device --to folded trace.json.gz | flamegraph.pl",
 		.options = trace_stacks_options,
 		.run = trace_stacks,
 	},
@@ -192,8 +195,9 @@ const struct command tracecmds[] = {
 		.args = "--output FILE [OPTIONS] FILE",
 		.summary = "a trace, or some steps of it, as a new file for Perfetto and others",
 		.about = "",
-		.examples = "  lapse trace convert --steps 3:5 -o steps.json.gz trace.json.gz\n"
-			    "  lapse trace convert --to speedscope -o trace.speedscope.json trace.json",
+		.examples =
+			"  lapse trace convert --steps 3:5 -o steps.json.gz trace.json.gz\n"
+			"  lapse trace convert --to speedscope -o trace.speedscope.json trace.json",
 		.options = trace_convert_options,
 		.run = trace_convert,
 	},

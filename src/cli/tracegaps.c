@@ -21,6 +21,15 @@ uint64_t tracegaps_host_rows(const struct trace *t)
 	       trace_cat_count(t, TRACE_CAT_XPU_RUNTIME);
 }
 
+#define TRACEGAPS_NO_STEPS                                                                         \
+	"No profiler steps (ProfilerStep#N): the whole trace counts as one. Call prof.step() "     \
+	"after each step of the training."
+
+void tracegaps_no_steps_said(struct traceout *o)
+{
+	traceout_missing(o, "no-steps", "%s", TRACEGAPS_NO_STEPS);
+}
+
 static bool tracegaps_no_gpu(const struct tracecmd_set *s, size_t i)
 {
 	size_t k;
@@ -92,9 +101,7 @@ static const struct {
 	{TRACEGAPS_HOST, "no-host", tracegaps_no_host,
 	 "No rows of the host: operators, launches and steps are unknown. Record with "
 	 "ProfilerActivity.CPU too."},
-	{TRACEGAPS_STEPS, "no-steps", tracegaps_no_steps,
-	 "No profiler steps (ProfilerStep#N): the whole trace counts as one. Call prof.step() "
-	 "after each step of the training."},
+	{TRACEGAPS_STEPS, "no-steps", tracegaps_no_steps, TRACEGAPS_NO_STEPS},
 	{TRACEGAPS_RANK, "no-rank", tracegaps_no_rank,
 	 "No rank: neither the file (distributedInfo) nor its name tells it."},
 	{TRACEGAPS_SHAPES, "no-shapes", tracegaps_no_shapes,
@@ -129,11 +136,12 @@ static void tracegaps_gpu(struct traceout *o, const struct tracecmd_set *s)
 		return;
 	tracegaps_where(where, sizeof(where), lacking, s->n);
 	if (calls)
-		traceout_missing(o, "no-gpu",
-				 "%sNo GPU rows, though the host called the runtime %llu times: the "
-				 "profiler could not record the device (another profiler attached, no "
-				 "permission for CUPTI or roctracer, or its buffers were dropped).",
-				 where, (unsigned long long)calls);
+		traceout_missing(
+			o, "no-gpu",
+			"%sNo GPU rows, though the host called the runtime %llu times: the "
+			"profiler could not record the device (another profiler attached, no "
+			"permission for CUPTI or roctracer, or its buffers were dropped).",
+			where, (unsigned long long)calls);
 	else
 		traceout_missing(o, "no-gpu",
 				 "%sNo GPU rows: only the host was recorded. Where there is a GPU, "

@@ -21,6 +21,9 @@ enum tracegaps {
 /* Say which of these are not there; in how many of the traces. */
 void tracegaps_say(struct traceout *o, const struct tracecmd_set *s, unsigned which);
 
+/* That of TRACEGAPS_STEPS, for who knows by itself. */
+void tracegaps_no_steps_said(struct traceout *o);
+
 /* Rows of devices, and of the host, of a trace. */
 uint64_t tracegaps_gpu_rows(const struct trace *t);
 uint64_t tracegaps_host_rows(const struct trace *t);

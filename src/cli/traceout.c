@@ -16,20 +16,22 @@
 #include "cli/outfile.h"
 #include "cli/progress.h"
 #include "cli/spark.h"
+#include "cli/tracehead.h"
 
 #define TRACEOUT_JSON_MAX (256u << 20)
 #define TRACEOUT_WIDTH_MAX 100
-#define TRACEOUT_FILES_SHOWN 16
 
 struct traceout_item {
-	struct sheet *sheet; /* one of these three */
+	struct sheet *sheet; /* one of sheet, text, draw, lines */
 	char *text;
 	void (*draw)(const struct term *term, FILE *to, const void *data);
 	const void *data;
-	const char *key; /* of text */
-	bool is_data;    /* a sheet for programs only */
-	bool is_people;  /* a sheet for people only */
-	bool is_missing; /* a text about what is not there */
+	const char *key;   /* of text */
+	char *lines;       /* of a list */
+	const char *title; /* of a list */
+	bool is_data;      /* a sheet for programs only */
+	bool is_people;    /* a sheet for people only */
+	bool is_missing;   /* a text about what is not there */
 };
 
 struct traceout {
@@ -39,19 +41,26 @@ struct traceout {
 	bool is_plain;
 };
 
-struct traceout *traceout_begin(const struct tracecmd_set *s)
-{
-	struct traceout *o = xcalloc(1, sizeof(*o));
-
-	o->set = s;
-	return o;
-}
-
 static struct traceout_item *traceout_add(struct traceout *o)
 {
 	o->items = xgrow(o->items, o->n, &o->cap, sizeof(*o->items));
 	o->items[o->n] = (struct traceout_item){0};
 	return &o->items[o->n++];
+}
+
+struct traceout *traceout_begin(const struct tracecmd_set *s)
+{
+	struct traceout *o = xcalloc(1, sizeof(*o));
+	char *text = tracecmd_cut_text(s);
+	struct traceout_item *i;
+
+	o->set = s;
+	if (text) {
+		i = traceout_add(o);
+		i->key = "part";
+		i->text = text;
+	}
+	return o;
 }
 
 void traceout_sheet(struct traceout *o, struct sheet *sheet)
@@ -124,6 +133,14 @@ void traceout_draw(struct traceout *o,
 	i->data = data;
 }
 
+void traceout_list(struct traceout *o, const char *title, char *lines)
+{
+	struct traceout_item *i = traceout_add(o);
+
+	i->title = title;
+	i->lines = lines;
+}
+
 void traceout_plain(struct traceout *o)
 {
 	o->is_plain = true;
@@ -177,129 +194,14 @@ void traceout_wrap(const struct term *term, FILE *to, int first, int indent, con
 	free(clean);
 }
 
-/* ---- what the numbers are made of ----------------------------------------------------------- */
-
-static const char *traceout_rule(const struct tracecmd_set *s)
+void traceout_dots(const struct term *term, FILE *to, const char *lines)
 {
-	if (s->view)
-		return s->view->rule == VIEW_HTA	 ? "hta"
-		       : s->view->rule == VIEW_HTA_EXACT ? "hta_exact"
-							 : "exact";
-	return tracecmd_opt.plugin ? "plugin" : "exact";
-}
+	char *text = xstrdup(lines), *save = NULL, *line;
 
-static void traceout_head_file(const struct traceout *o, const struct term *term, FILE *to)
-{
-	const struct trace *t = o->set->trace[0];
-	const struct view *v = o->set->view;
-	const struct trace_meta *m = trace_meta(t);
-	char a[FMT_MAX];
-	char *name = term_clean(tracecmd_name(trace_path(t)));
-
-	term_put(term, to, TERM_BOLD, name);
-	free(name);
-	fprintf(to, ": %s rows", traceout_groups(a, trace_rows(t)));
-	if (m->rank >= 0)
-		fprintf(to, ", rank %" PRId64, m->rank);
-	if (m->rank >= 0 && m->world_size > 0)
-		fprintf(to, " of %" PRId64, m->world_size);
-	if (v && v->n_steps == 1)
-		fprintf(to, ", step %" PRId64, v->steps[0].number);
-	else if (v && v->n_steps)
-		fprintf(to, ", %zu steps (%" PRId64 " to %" PRId64 ")", v->n_steps,
-			v->steps[0].number, v->steps[v->n_steps - 1].number);
-	if (v && v->last > v->first)
-		fprintf(to, ", %s", fmt_seconds(a, (double)(v->last - v->first) / 1e9));
-	fputc('\n', to);
-}
-
-static void traceout_head_files(const struct traceout *o, const struct term *term, FILE *to)
-{
-	static const struct table_column columns[] = {
-		{"FILE", TABLE_RIGHT}, {"RANK", TABLE_RIGHT},  {"ROWS", TABLE_RIGHT},
-		{"STEPS", TABLE_RIGHT}, {"TIME", TABLE_RIGHT}, {"NAME", TABLE_ELIDE}};
-	const struct tracecmd_set *s = o->set;
-	struct table *t = table_new(columns, ARRAY_LEN(columns));
-	char a[FMT_MAX];
-	size_t i;
-
-	for (i = 0; i < s->n && i < TRACEOUT_FILES_SHOWN; i++) {
-		const struct view *v = s->view ? &s->view[i] : NULL;
-		int64_t rank = trace_meta(s->trace[i])->rank;
-
-		if (s->has_ranks)
-			table_cell(t, TERM_PLAIN, NULL);
-		else
-			table_cellf(t, TERM_PLAIN, "%zu", i);
-		if (rank >= 0)
-			table_cellf(t, TERM_PLAIN, "%" PRId64, rank);
-		else
-			table_cell(t, TERM_DIM, "-");
-		table_cell(t, TERM_PLAIN, traceout_groups(a, trace_rows(s->trace[i])));
-		if (v)
-			table_cellf(t, TERM_PLAIN, "%zu", v->n_steps);
-		else
-			table_cell(t, TERM_PLAIN, NULL);
-		if (v && v->last > v->first)
-			table_cell(t, TERM_PLAIN,
-				   fmt_seconds(a, (double)(v->last - v->first) / 1e9));
-		else
-			table_cell(t, TERM_PLAIN, NULL);
-		table_cell(t, TERM_PLAIN, trace_path(s->trace[i]));
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		fprintf(to, "  %s ", spark_is_utf8() ? "\u2022" : "*");
+		traceout_wrap(term, to, 4, 4, line);
 	}
-	table_print(t, term, to, 0);
-	if (i < s->n)
-		fprintf(to, "and %zu more\n", s->n - i);
-	table_free(t);
-}
-
-/* The sentence about rows, window and what is left out. */
-static char *traceout_inputs(const struct tracecmd_set *s)
-{
-	uint64_t left = 0, rows = 0;
-	bool dropped = false, rounded = false;
-	char a[FMT_MAX], b[FMT_MAX];
-	size_t i;
-
-	if (!s->view)
-		return tracecmd_opt.plugin
-			       ? xasprintf("Numbers as torch-tb-profiler 0.4.3 makes them: its rows, its "
-					   "threads, doubles in us.")
-			       : NULL;
-	for (i = 0; i < s->n; i++) {
-		rows += s->view[i].n;
-		left += s->view[i].left_out;
-		dropped = dropped || s->view[i].dropped_last;
-		rounded = rounded || s->view[i].rounded;
-	}
-	traceout_groups(a, rows);
-	traceout_groups(b, left);
-	if (s->view->rule != VIEW_EXACT)
-		return xasprintf("Numbers as HTA 0.6.1 makes them: %s rows, %s left out%s%s.", a, b,
-				 dropped ? "; the last step and what it launched are dropped "
-					   "(--include-last keeps them)"
-					 : "",
-				 rounded ? "; begins up and ends down to whole us" : "");
-	return xasprintf("Exact nanoseconds%s%s%s%s.", tracecmd_opt.steps ? "" : ", all steps",
-			 left ? "; left out: " : ", every row with a duration", left ? b : "",
-			 left ? " rows that are broken or mark the recording itself" : "");
-}
-
-static void traceout_head(const struct traceout *o, const struct term *term, FILE *to)
-{
-	char *text = traceout_inputs(o->set), *more;
-
-	if (o->set->n == 1)
-		traceout_head_file(o, term, to);
-	else
-		traceout_head_files(o, term, to);
-	if (text && tracecmd_opt.steps) {
-		more = xasprintf("%s Only what begins in steps %s.", text, tracecmd_opt.steps);
-		free(text);
-		text = more;
-	}
-	if (text)
-		traceout_wrap(term, to, 0, 0, text);
 	free(text);
 }
 
@@ -325,7 +227,8 @@ static void traceout_notes(const struct traceout *o)
 	}
 }
 
-/* ---- the three forms -------------------------------------------------------------------------- */
+/* ---- the three forms --------------------------------------------------------------------------
+ */
 
 static bool traceout_wanted(const struct traceout_item *i)
 {
@@ -333,33 +236,50 @@ static bool traceout_wanted(const struct traceout_item *i)
 	       (!tracecmd_opt.sheet || strcmp(sheet_name(i->sheet), tracecmd_opt.sheet) == 0);
 }
 
+/* One item; an empty line comes before a table or list unless nothing stands above. */
+static void traceout_item_out(const struct traceout_item *it, const struct term *term, FILE *to,
+			      bool *any)
+{
+	bool is_block = it->sheet || it->lines;
+
+	if ((it->sheet && (it->is_data || sheet_rows(it->sheet) == 0)) ||
+	    (it->lines && !*it->lines) || it->is_missing)
+		return;
+	if (is_block && *any)
+		fputc('\n', to);
+	if (it->sheet) {
+		sheet_print(it->sheet, term, to, (size_t)tracecmd_opt.limit);
+	} else if (it->lines) {
+		term_put(term, to, TERM_BOLD, it->title);
+		fputc('\n', to);
+		traceout_dots(term, to, it->lines);
+	} else if (it->draw) {
+		it->draw(term, to, it->data);
+	} else {
+		traceout_wrap(term, to, 0, 0, it->text);
+	}
+	*any = true;
+}
+
 static void traceout_text_out(const struct traceout *o, const struct term *term, FILE *to)
 {
-	bool only = tracecmd_opt.sheet != NULL, spaced = true;
+	bool any = false;
 	size_t i;
 
-	if (!only && !o->is_plain) {
-		traceout_head(o, term, to);
-		spaced = false;
+	if (tracecmd_opt.sheet) {
+		for (i = 0; i < o->n; i++)
+			if (traceout_wanted(&o->items[i]))
+				sheet_print(o->items[i].sheet, term, to,
+					    (size_t)tracecmd_opt.limit);
+		return;
 	}
+	if (!o->is_plain) {
+		tracehead_print(o->set, term, to);
+		any = true;
+	}
+	for (i = 0; i < o->n; i++)
+		traceout_item_out(&o->items[i], term, to, &any);
 	for (i = 0; i < o->n; i++) {
-		const struct traceout_item *it = &o->items[i];
-
-		if (it->sheet && (only ? traceout_wanted(it)
-				       : !it->is_data && sheet_rows(it->sheet) > 0)) {
-			if (!spaced)
-				fputc('\n', to);
-			sheet_print(it->sheet, term, to, (size_t)tracecmd_opt.limit);
-			spaced = false;
-		} else if (!only && it->draw) {
-			it->draw(term, to, it->data);
-			spaced = false;
-		} else if (!only && it->text && !it->is_missing) {
-			traceout_wrap(term, to, 0, 0, it->text);
-			spaced = false;
-		}
-	}
-	for (i = 0; i < o->n && !only; i++) {
 		if (!o->items[i].is_missing)
 			continue;
 		fputc('\n', to);
@@ -410,7 +330,7 @@ static void traceout_json_file(const struct trace *t, struct json *j)
 static void traceout_json_failed(const struct tracecmd_failed *f, struct json *j)
 {
 	static const char *const keys[] = {"rank",  "rank_from", "world_size", "rows",
-					   "bytes", "complete",	 "base_ns"};
+					   "bytes", "complete",  "base_ns"};
 	size_t k;
 
 	json_object(j);
@@ -431,7 +351,7 @@ static void traceout_json_inputs(const struct tracecmd_set *s, struct json *j)
 	size_t i;
 
 	json_object(j);
-	json_kstr(j, "rule", traceout_rule(s));
+	json_kstr(j, "rule", tracehead_rule(s));
 	json_kstr(j, "steps", tracecmd_opt.steps);
 	json_key(j, "views");
 	json_array(j);
@@ -553,42 +473,51 @@ void traceout_drop(struct traceout *o)
 	for (i = 0; i < o->n; i++) {
 		sheet_free(o->items[i].sheet);
 		free(o->items[i].text);
+		free(o->items[i].lines);
 	}
 	free(o->items);
 	free(o);
 }
 
+static int traceout_write(const struct traceout *o, struct err *e)
+{
+	struct outfile f = {0};
+	struct term term;
+	int err = outfile_open(&f, tracecmd_opt.output, e);
+
+	if (err)
+		return err;
+	term_look(&term, f.to);
+	if (tracecmd_opt.json)
+		err = traceout_json(o, f.to, e);
+	else if (tracecmd_opt.csv)
+		traceout_csv(o, f.to);
+	else
+		traceout_text_out(o, &term, f.to);
+	if (f.to != stdout && ferror(f.to) && !err)
+		err = err_set(e, -EIO, "cannot write %s", tracecmd_opt.output);
+	if (outfile_close(&f, !err, e) && !err)
+		err = e->code;
+	return err;
+}
+
 int traceout_end(struct traceout *o)
 {
-	const char *command = o->set->wish->command;
-	int status = o->set->status, err;
-	struct outfile f = {0};
+	const struct tracecmd_wish *w = o->set->wish;
+	bool for_programs = tracecmd_opt.json || tracecmd_opt.csv;
+	int status = o->set->status;
 	struct err e = {0};
-	struct term term;
 
 	progress_end();
 	tracecmd_signals_default();
-	if (!tracecmd_opt.quiet && !o->set->wish->no_notes && (!o->is_plain || tracecmd_opt.json || tracecmd_opt.csv))
+	if (!tracecmd_opt.quiet && !w->no_notes && (!o->is_plain || for_programs))
 		traceout_notes(o);
-	err = traceout_check_sheet(o, &e);
-	if (err)
+	if (traceout_check_sheet(o, &e))
 		status = 2;
-	if (!err && outfile_open(&f, tracecmd_opt.output, &e) == 0) {
-		term_look(&term, f.to);
-		if (tracecmd_opt.json)
-			err = traceout_json(o, f.to, &e);
-		else if (tracecmd_opt.csv)
-			traceout_csv(o, f.to);
-		else
-			traceout_text_out(o, &term, f.to);
-		if (f.to != stdout && ferror(f.to) && !err)
-			err = err_set(&e, -EIO, "cannot write %s", tracecmd_opt.output);
-		outfile_close(&f, !err, &e);
-	}
-	if (e.code)
-		fprintf(stderr, "lapse %s: %s\n", command, e.text);
-	if (e.code && !status)
+	else if (traceout_write(o, &e) && !status)
 		status = 1;
+	if (e.code && e.code != -EPIPE)
+		fprintf(stderr, "lapse %s: %s\n", w->command, e.text);
 	traceout_drop(o);
 	return status;
 }

@@ -33,6 +33,9 @@ void traceout_say(struct traceout *o, const char *key, const char *fmt, ...)
 void traceout_missing(struct traceout *o, const char *key, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* For people only: lines (taken over, freed with free()), each with a dot before it. */
+void traceout_list(struct traceout *o, const char *title, char *lines);
+
 /* For people only: fn prints at this place. The data must outlive traceout_end(). */
 void traceout_draw(struct traceout *o,
 		   void (*fn)(const struct term *term, FILE *to, const void *data),
@@ -58,7 +61,10 @@ int traceout_end(struct traceout *o);
  * `first` columns that are there already, the others indented. Ends the line. */
 void traceout_wrap(const struct term *term, FILE *to, int first, int indent, const char *text);
 
-/* "1 234 567": a number in groups of three. */
+/* Lines of a text, each with a dot before it and wrapped. */
+void traceout_dots(const struct term *term, FILE *to, const char *lines);
+
+/* "1,234,567": a number in groups of three. */
 char *traceout_groups(char out[FMT_MAX], uint64_t n);
 
 #endif

@@ -38,7 +38,10 @@ struct row {
 	uint8_t kind;
 };
 
-#define ROW(field, kind) {offsetof(struct trace_args, field), kind}
+#define ROW(field, kind)                                                                           \
+	{                                                                                          \
+		offsetof(struct trace_args, field), kind                                           \
+	}
 static const struct row rows[ARGSET_FIELDS] = {
 	[ARGSET_DEVICE] = ROW(device, K_INT32),
 	[ARGSET_CONTEXT] = ROW(context, K_INT32),
@@ -269,8 +272,7 @@ static bool is_set(const struct argset *a, uint64_t at, const struct argset_pack
 {
 	const unsigned char *x = at_place(&a->shared, at);
 
-	return at + p->n_shared < a->shared.used &&
-	       at % CHUNK_BYTES + p->n_shared < CHUNK_BYTES &&
+	return at + p->n_shared < a->shared.used && at % CHUNK_BYTES + p->n_shared < CHUNK_BYTES &&
 	       !memcmp(x, p->shared, p->n_shared) && x[p->n_shared] == ARGSET_END;
 }
 
@@ -367,8 +369,9 @@ static void unpack(const struct argset *a, const unsigned char *p, struct trace_
 		else if (rows[field].kind == K_TEXT)
 			*(uint32_t *)at = (uint32_t)u;
 		else
-			*(int32_t *)at = (int64_t)u > INT32_MAX ? INT32_MAX :
-					 (int64_t)u < INT32_MIN ? INT32_MIN : (int32_t)u;
+			*(int32_t *)at = (int64_t)u > INT32_MAX   ? INT32_MAX
+					 : (int64_t)u < INT32_MIN ? INT32_MIN
+								  : (int32_t)u;
 	}
 }
 

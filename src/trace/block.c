@@ -141,8 +141,8 @@ static int pack_block(struct block_list *l, struct block_place *to)
 	p = (unsigned char *)(l->scratch + ROWS);
 	for (size_t i = 0; i < COLUMNS; i++) {
 		widen(l->open, &columns[i], l->scratch);
-		p = columns[i].sort == STEPS ? pack_steps(l->scratch, p) :
-					       pack_column(l->scratch, p);
+		p = columns[i].sort == STEPS ? pack_steps(l->scratch, p)
+					     : pack_column(l->scratch, p);
 	}
 	to->size = (uint32_t)(p + 8 - (unsigned char *)(l->scratch + ROWS));
 	to->packed = malloc(to->size);
@@ -162,9 +162,8 @@ void block_close(struct block_list *l)
 }
 
 /* Inlined once for each size of value, so that the loop is one of plain stores. */
-static inline __attribute__((always_inline)) void unpack_values(char *to, unsigned size,
-								 const unsigned char *p,
-								 const struct packed_column *head)
+static inline __attribute__((always_inline)) void
+unpack_values(char *to, unsigned size, const unsigned char *p, const struct packed_column *head)
 {
 	uint64_t mask = head->width == 8 ? ~0ull : (1ull << 8 * head->width) - 1;
 

@@ -19,9 +19,9 @@ struct block_place {
 struct block_list {
 	struct block_place *places;
 	uint32_t n, cap;
-	uint32_t spilled;         /* the first so many are in the file */
+	uint32_t spilled; /* the first so many are in the file */
 	uint64_t rows;
-	uint64_t bytes;           /* resident */
+	uint64_t bytes; /* resident */
 	uint64_t spilled_bytes;
 	struct spill *spill;      /* not owned */
 	struct trace_block *open; /* block n - 1, being filled */

@@ -110,7 +110,7 @@ static int find_launches(struct job *j)
 
 static struct launch *launch_of(struct job *j, int64_t correlation)
 {
-	struct launch key = { .correlation = correlation, .ts = INT64_MIN };
+	struct launch key = {.correlation = correlation, .ts = INT64_MIN};
 	size_t lo = 0, hi = j->n;
 
 	while (lo < hi) {
@@ -157,8 +157,7 @@ static int flush(struct job *j, size_t least)
 static void put_row(struct job *j, const struct trace_block *b, uint32_t i)
 {
 	struct launch *l = is_work(b, i) ? launch_of(j, b->correlation[i]) : NULL;
-	bool overlaps = b->ts[i] < j->to &&
-			(b->ts[i] + b->dur[i] > j->from || b->ts[i] >= j->from);
+	bool overlaps = b->ts[i] < j->to && (b->ts[i] + b->dur[i] > j->from || b->ts[i] >= j->from);
 
 	if (j->is_cut && !(l ? l->is_in : overlaps)) {
 		j->ret->left_out++;
@@ -235,7 +234,7 @@ static int find_steps(struct trace *t, const struct convert_options *o, int64_t 
 		      struct err *e)
 {
 	uint64_t rows = trace_rows(t);
-	struct marks m = { 0 };
+	struct marks m = {0};
 
 	for (uint64_t at = 0; at < rows; at += TRACE_BLOCK_ROWS) {
 		uint32_t k = (uint32_t)(at / TRACE_BLOCK_ROWS), n = trace_block_rows(t, k);
@@ -300,10 +299,10 @@ int convert_events(struct trace *t, const struct convert_options *o, const struc
 		   struct write_sink *sink, bool *has_event, struct convert_result *ret,
 		   struct err *e)
 {
-	struct job j = { .t = t, .s = s, .sink = sink, .has_event = has_event, .ret = ret };
+	struct job j = {.t = t, .s = s, .sink = sink, .has_event = has_event, .ret = ret};
 	int rc;
 
-	*ret = (struct convert_result){ .not_held = convert_not_held(t) };
+	*ret = (struct convert_result){.not_held = convert_not_held(t)};
 	j.draws = !o->without_flows;
 	buf_init(&j.out, 4ull * TRACE_TEXT_MAX + FLUSH);
 	rc = find_window(&j, o, e);
@@ -327,7 +326,7 @@ int convert_events(struct trace *t, const struct convert_options *o, const struc
 int convert_trace(struct trace *t, const struct convert_options *o, const char *path,
 		  struct convert_result *ret, struct err *e)
 {
-	static const struct write_shift none = { 0 };
+	static const struct write_shift none = {0};
 	struct convert_result result;
 	struct write_sink *sink;
 	bool has_event = false;

@@ -18,12 +18,12 @@ struct convert_options {
 
 struct convert_result {
 	uint64_t rows, left_out; /* of the trace: written; outside the window */
-	uint64_t memories;	 /* [memory] events written */
-	uint64_t flows;		 /* arrows written */
-	uint64_t bytes;		 /* of JSON */
-	uint64_t not_held;	 /* events of the file that the model does not hold (other
+	uint64_t memories;       /* [memory] events written */
+	uint64_t flows;          /* arrows written */
+	uint64_t bytes;          /* of JSON */
+	uint64_t not_held;       /* events of the file that the model does not hold (other
 				    instants, counters, foreign flows): not written */
-	int64_t from, to;	 /* the window that was used; 0, 0 all */
+	int64_t from, to;        /* the window that was used; 0, 0 all */
 };
 
 /* Write T into PATH (.gz and .zst compress, "-" is stdout). A row of the host is written if it

@@ -34,37 +34,51 @@ static void take(struct parts *d, unsigned digit, bool after_point)
 	d->point += !after_point;
 }
 
+/* Digits at p; how many. */
+static size_t take_all(const unsigned char *p, size_t len, struct parts *d, bool after_point)
+{
+	size_t i = 0;
+
+	for (; i < len && isdigit(p[i]); i++)
+		take(d, p[i] - '0', after_point);
+	return i;
+}
+
+/* An exponent at p (its e): its bytes; 0: it is none. */
+static size_t exponent(const unsigned char *p, size_t len, struct parts *d)
+{
+	size_t i = 1;
+	bool minus = false;
+	int value = 0;
+
+	if (i < len && (p[i] == '-' || p[i] == '+'))
+		minus = p[i++] == '-';
+	if (i >= len || !isdigit(p[i]))
+		return 0;
+	for (; i < len && isdigit(p[i]); i++)
+		if (value < 100000)
+			value = value * 10 + (p[i] - '0');
+	d->point += minus ? -value : value;
+	d->fraction = true;
+	return i;
+}
+
 static size_t split(const unsigned char *p, size_t len, struct parts *d)
 {
 	size_t i = 0;
 
-	if (i < len && (p[i] == '-' || p[i] == '+'))
+	if (len && (*p == '-' || *p == '+'))
 		d->negative = p[i++] == '-';
-	for (; i < len && isdigit(p[i]); i++)
-		take(d, p[i] - '0', false);
+	i += take_all(p + i, len - i, d, false);
 	if (i < len && p[i] == '.') {
 		d->fraction = true;
-		for (i++; i < len && isdigit(p[i]); i++)
-			take(d, p[i] - '0', true);
+		i++;
+		i += take_all(p + i, len - i, d, true);
 	}
 	if (!d->any)
 		return 0;
-	if (i < len && (p[i] == 'e' || p[i] == 'E')) {
-		size_t at = i + 1;
-		bool minus = false;
-		int exponent = 0;
-
-		if (at < len && (p[at] == '-' || p[at] == '+'))
-			minus = p[at++] == '-';
-		if (at < len && isdigit(p[at])) {
-			for (; at < len && isdigit(p[at]); at++)
-				if (exponent < 100000)
-					exponent = exponent * 10 + (p[at] - '0');
-			d->point += minus ? -exponent : exponent;
-			d->fraction = true;
-			i = at;
-		}
-	}
+	if (i < len && (p[i] == 'e' || p[i] == 'E'))
+		i += exponent(p + i, len - i, d);
 	return i;
 }
 

@@ -30,9 +30,9 @@ size_t decimal_double(const unsigned char *p, size_t len, double *ret);
 static inline unsigned decimal_digits8(const unsigned char *p, uint64_t *ret)
 {
 	uint64_t v = lex_load64(p);
-	uint64_t not_digit = ((v & 0xf0f0f0f0f0f0f0f0u) ^ 0x3030303030303030u) |
-			     (((v + 0x0606060606060606u) & 0xf0f0f0f0f0f0f0f0u) ^
-			      0x3030303030303030u);
+	uint64_t not_digit =
+		((v & 0xf0f0f0f0f0f0f0f0u) ^ 0x3030303030303030u) |
+		(((v + 0x0606060606060606u) & 0xf0f0f0f0f0f0f0f0u) ^ 0x3030303030303030u);
 	unsigned n = not_digit ? (unsigned)__builtin_ctzll(not_digit) >> 3 : 8;
 
 	if (!n) {

@@ -4,481 +4,7 @@
  * harm; what fails here goes to mend.c. Compiled once for each kind of vectors
  * (meson.build): EVENT_SET is the name of its functions.
  */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-
-#include "trace/decimal.h"
-#include "trace/reader.h"
-
-typedef const unsigned char *place;
-
-static place bad(struct reader *r, place p, const char *expected)
-{
-	r->bad_at = p;
-	r->bad_expected = expected;
-	return NULL;
-}
-
-static bool is_after_value(unsigned char c)
-{
-	return c == ',' || c == '}' || c == ']' || c == ':' || lex_is_space(c);
-}
-
-/* p at the opening quote; result at the closing one. */
-static place string_end(struct reader *r, place p, bool *ret_escaped)
-{
-	*ret_escaped = false;
-	for (p = lex_string(p + 1, r->end); p < r->end && *p == '\\'; p = lex_string(p + 2, r->end))
-		*ret_escaped = true;
-	return p < r->end ? p : bad(r, r->end, "a quote that ends the text");
-}
-
-/* p at [ or {: behind its match. A text must be followed by what may follow one, so that a
- * stray quote is found at once. */
-static place skip_nest(struct reader *r, place p)
-{
-	unsigned depth = 0;
-	bool escaped;
-
-	for (; p < r->end; p += LEX_STEP) {
-		uint32_t m = lex_brackets(p);
-
-		while (m) {
-			place at = p + __builtin_ctz(m);
-
-			if (*at == '"') {
-				place end = string_end(r, at, &escaped);
-
-				if (!end)
-					return NULL;
-				if (!is_after_value(end[1]))
-					return bad(r, end + 1, "a comma or a bracket after a text");
-				p = end + 1 - LEX_STEP;
-				break;
-			}
-			if (*at == '[' || *at == '{')
-				depth++;
-			else if (!--depth)
-				return at < r->end ? at + 1 : bad(r, r->end, "a bracket");
-			m &= m - 1;
-		}
-	}
-	return bad(r, r->end, "a closing bracket");
-}
-
-static bool is_word(unsigned char c)
-{
-	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '-' ||
-	       c == '+' || c == '.' || c == '/' || c == '_';
-}
-
-static place skip_word(struct reader *r, place p)
-{
-	static const char *const known[] = {"true", "false", "null"};
-	place from = p;
-	size_t len;
-	char show[64];
-	double d;
-
-	while (is_word(*p))
-		p++;
-	if (p >= r->end || p == from)
-		return bad(r, p, "a value");
-	if (*from == '-' || (*from >= '0' && *from <= '9'))
-		return p;
-	len = (size_t)(p - from);
-	for (unsigned i = 0; i < 3; i++)
-		if (len == strlen(known[i]) && !memcmp(from, known[i], len))
-			return p;
-	notes_add(r->t, decimal_double(from, len, &d) ? NOTES_NON_FINITE : NOTES_BARE_WORD,
-		  reader_offset(r, from),
-		  "found %s, expected a number, a text in quotes, true, false or null",
-		  notes_show(from, p, show));
-	return p;
-}
-
-static place skip_value(struct reader *r, place p)
-{
-	bool escaped;
-
-	if (*p == '"') {
-		p = string_end(r, p, &escaped);
-		return p ? p + 1 : NULL;
-	}
-	if (*p == '[' || *p == '{')
-		return skip_nest(r, p);
-	return skip_word(r, p);
-}
-
-/* ---- values ------------------------------------------------------------------------- */
-
-static bool ends_number(unsigned char c)
-{
-	return !(c >= '0' && c <= '9') && c != '.' && (c | 0x20) != 'e';
-}
-
-static void note_number(struct reader *r, place p, size_t len, unsigned flags)
-{
-	char show[64];
-
-	if (flags & DECIMAL_RANGE)
-		notes_add(r->t, NOTES_NUMBER_RANGE, reader_offset(r, p),
-			  "found %s, expected a number of 64 bits", notes_show(p, p + len, show));
-}
-
-/* What stands where a number should and is none. */
-static place no_number(struct reader *r, place p)
-{
-	place end = skip_value(r, p);
-	place text = p + (*p == '"');
-	char show[64];
-	double d;
-
-	if (!end || *p == 'n' || (*p == '"' && end - p == 2))
-		return end; /* null and the empty text are missing without a word */
-	if (*p == '"' && decimal_double(text, (size_t)(end - text), &d) && !isfinite(d))
-		notes_add(r->t, NOTES_NON_FINITE, reader_offset(r, p),
-			  "found %s, expected a finite number", notes_show(p, end, show));
-	else if (*p == '"' || *p == '[' || *p == '{')
-		notes_add(r->t, NOTES_BAD_NUMBER, reader_offset(r, p),
-			  "found %s, expected a number", notes_show(p, end, show));
-	return end;
-}
-
-static place slow_number(struct reader *r, place p, int shift, int64_t *ret, bool *ret_has,
-			 unsigned *ret_flags)
-{
-	bool quoted = *p == '"', escaped;
-	place text = p + quoted;
-	place end = quoted ? string_end(r, p, &escaped) : r->end;
-	unsigned flags;
-	int64_t v;
-	size_t n;
-
-	*ret_has = false;
-	if (!end)
-		return NULL;
-	n = decimal_read(text, (size_t)(end - text), shift, &v, &flags);
-	if (!quoted && text + n >= r->end)
-		return bad(r, r->end, "the end of a number");
-	if (!n || (quoted && text + n != end) || (!quoted && is_word(text[n])))
-		return no_number(r, p);
-	note_number(r, text, n, flags);
-	*ret = v;
-	*ret_has = true;
-	*ret_flags = flags;
-	return text + n + quoted;
-}
-
-static place read_int(struct reader *r, place p, int64_t *ret, bool *ret_has)
-{
-	bool minus = *p == '-';
-	uint64_t v;
-	unsigned n = decimal_digits16(p + minus, &v), flags;
-
-	if (n && n < 16 && !is_word(p[minus + n]) && p + minus + n < r->end) {
-		*ret = minus ? -(int64_t)v : (int64_t)v;
-		*ret_has = true;
-		return p + minus + n;
-	}
-	return slow_number(r, p, 0, ret, ret_has, &flags);
-}
-
-/* Microseconds as nanoseconds. */
-static place read_time(struct reader *r, place p, int64_t *ret, bool *ret_has, bool *ret_fraction)
-{
-	uint64_t v, f;
-	unsigned n = decimal_digits16(p, &v), m, flags = 0;
-
-	*ret_fraction = false;
-	if (n && v < INT64_MAX / 1000 - 1) {
-		place q = p + n;
-
-		if (*q == '.') {
-			m = decimal_digits8(q + 1, &f);
-			if (m && m <= 3 && ends_number(q[1 + m]) && q + 1 + m < r->end) {
-				*ret = (int64_t)(v * 1000 + f * decimal_pow10[3 - m]);
-				*ret_has = *ret_fraction = true;
-				return q + 1 + m;
-			}
-		} else if (ends_number(*q) && q < r->end) {
-			*ret = (int64_t)(v * 1000);
-			*ret_has = true;
-			return q;
-		}
-	}
-	p = slow_number(r, p, 3, ret, ret_has, &flags);
-	*ret_fraction = flags & DECIMAL_FRACTION;
-	return p;
-}
-
-/* Digits with a point, of at most 15 digits in all: exact as a quotient of two doubles. */
-static place plain_double(place p, double *ret)
-{
-	static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8};
-	uint64_t v, f;
-	unsigned n = decimal_digits8(p, &v), m;
-
-	if (!n || n > 7)
-		return NULL;
-	p += n;
-	*ret = (double)v;
-	if (*p != '.')
-		return ends_number(*p) ? p : NULL;
-	m = decimal_digits8(p + 1, &f);
-	if (!m || !ends_number(p[1 + m]))
-		return NULL;
-	*ret = (double)(v * decimal_pow10[m] + f) / powers[m];
-	return p + 1 + m;
-}
-
-static place read_double(struct reader *r, place p, enum argset_field field)
-{
-	bool quoted = *p == '"', escaped;
-	place text = p + quoted, end;
-	double d;
-
-	end = plain_double(p, &d);
-	if (end && end < r->end) {
-		argset_double(&r->e.pack, field, d);
-		return end;
-	}
-	end = quoted ? string_end(r, p, &escaped) : skip_value(r, p);
-	if (!end)
-		return NULL;
-	if (decimal_double(text, (size_t)(end - text), &d)) {
-		if (!isfinite(d) && quoted)
-			notes_add(r->t, NOTES_NON_FINITE, reader_offset(r, p),
-				  "a number that is not finite");
-		argset_double(&r->e.pack, field, d);
-	}
-	return end + quoted;
-}
-
-static place read_grid(struct reader *r, place p, enum argset_field field)
-{
-	place at = p, end;
-	int64_t v;
-	bool has;
-
-	for (unsigned i = 0; *at == (i ? ',' : '[') && i < 3; i++) {
-		at = lex_space(at + 1);
-		if (!((*at >= '0' && *at <= '9') || *at == '-'))
-			break;
-		end = read_int(r, at, &v, &has);
-		if (!end || !has)
-			return end;
-		argset_int(&r->e.pack, field + i, v);
-		at = lex_space(end);
-	}
-	return *at == ']' && at < r->end ? at + 1 : skip_value(r, p);
-}
-
-/* ---- texts, by guess ------------------------------------------------------------------ */
-
-/* Training repeats itself: the same two texts before are followed by the same text. */
-static uint32_t *guess_of(struct reader *r, const struct shape_node *node, uint32_t more)
-{
-	uint64_t h = (((uint64_t)node->last[0] << 32 | node->last[1]) + more * 0x100000001b3u) *
-		     0x9e3779b97f4a7c15u;
-
-	return &r->guesses[(h >> 32) & (READER_GUESSES - 1)];
-}
-
-static void remember(struct shape_node *node, uint32_t *guess, uint32_t id)
-{
-	*guess = id;
-	node->last[1] = node->last[0];
-	node->last[0] = id;
-}
-
-/* A text of the event itself. p at its quote. */
-static place read_text(struct reader *r, place p, uint32_t *ret, struct shape_node *node)
-{
-	const struct intern_text *x;
-	uint32_t *guess = NULL;
-	bool escaped;
-	place end;
-
-	if (*p != '"')
-		return skip_value(r, p);
-	if (node) {
-		guess = guess_of(r, node, 0);
-		x = &r->t->texts.texts[*guess];
-		if (lex_equal(p + 1, (place)x->text, x->len) && p[1 + x->len] == '"' && x->len) {
-			*ret = *guess;
-			remember(node, guess, *guess);
-			return p + x->len + 2;
-		}
-	}
-	end = string_end(r, p, &escaped);
-	if (!end)
-		return NULL;
-	*ret = words_text(r, p + 1, (size_t)(end - p - 1), escaped);
-	if (node && !escaped && (size_t)(end - p - 1) <= TRACE_TEXT_MAX)
-		remember(node, guess, *ret);
-	return end + 1;
-}
-
-/* The text of args that stands from p to end: a text with its quotes, or a JSON value. */
-static uint32_t args_text(struct reader *r, place p, place end, bool is_text, bool escaped)
-{
-	size_t len = (size_t)(end - p);
-
-	if (is_text)
-		return words_args(r, p + 1, len - 2, escaped);
-	return memchr(p, '\n', len) ? words_flat(r, p, len) : words_args(r, p, len, false);
-}
-
-/* A value of args that is kept as a text. Guesses are places in r->raws: the text as it stood
- * in the file, beside its id. */
-static place read_raw(struct reader *r, place p, enum argset_field field, bool is_text,
-		      struct shape_node *node)
-{
-	const struct intern_text *x;
-	uint32_t *guess = NULL, id = 0, raw = 0;
-	bool escaped = false;
-	place end;
-
-	if (r->o->only_columns || (is_text && *p != '"'))
-		return skip_value(r, p);
-	if (node) {
-		guess = guess_of(r, node, r->e.name);
-		x = &r->raws.texts[*guess < r->raws.n ? *guess : 0];
-		if (x->len && lex_equal(p, (place)x->text, x->len) && p + x->len < r->end) {
-			id = r->raw_ids[*guess];
-			remember(node, guess, *guess);
-			p += x->len;
-			goto found;
-		}
-	}
-	end = *p == '"' ? string_end(r, p, &escaped) : skip_value(r, p);
-	if (!end)
-		return NULL;
-	end += *p == '"';
-	if (end >= r->end)
-		return bad(r, r->end, "more behind a value");
-	id = args_text(r, p, end, is_text, escaped);
-	if (node && words_raw(r, p, (size_t)(end - p), id, &raw))
-		remember(node, guess, raw);
-	p = end;
-found:
-	if (id)
-		argset_int(&r->e.pack, field, id);
-	return p;
-}
-
-/* ---- the rest -------------------------------------------------------------------------- */
-
-static place read_phase(struct reader *r, place p)
-{
-	if (p[0] == '"' && p[1] != '"' && p[1] != '\\' && p[2] == '"' && p + 2 < r->end) {
-		r->e.phase = p[1];
-		return p + 3;
-	}
-	return skip_value(r, p);
-}
-
-/* pid or tid: where it stands is remembered, take_event() looks for the track. */
-static place read_place(struct reader *r, place p, place *ret_text, size_t *ret_len)
-{
-	bool quoted = *p == '"';
-	uint64_t v;
-	unsigned n = decimal_digits16(p, &v);
-	place end;
-
-	if (n && !is_word(p[n]) && p + n < r->end) {
-		*ret_text = p;
-		*ret_len = n;
-		return p + n;
-	}
-	end = skip_value(r, p);
-	if (!end)
-		return NULL;
-	*ret_text = p + quoted;
-	*ret_len = (size_t)(end - p) - 2 * quoted;
-	return end;
-}
-
-static place skip_plain(struct reader *r, place p)
-{
-	uint64_t v;
-	unsigned n = decimal_digits16(p, &v);
-
-	return n && p[n] == ',' ? p + n : skip_value(r, p);
-}
-
-/* A text that is no number (AMD's "0x0") is no stream. */
-static place read_stream(struct reader *r, place p)
-{
-	int64_t v = TRACE_NONE;
-	bool has = false;
-
-	if (*p == '"' && p[1] == '0' && p[2] == 'x')
-		return skip_value(r, p);
-	p = read_int(r, p, &v, &has);
-	if (!has || v < TRACE_NONE)
-		v = TRACE_NONE;
-	r->e.stream = v > INT32_MAX ? INT32_MAX : (int32_t)v;
-	return p;
-}
-
-/* The value at p of the key with this op. node: where it is in the tree, for guesses; NULL. */
-static place read_value(struct reader *r, place p, unsigned op, unsigned at,
-			struct shape_node *node)
-{
-	struct event *e = &r->e;
-	int64_t v = 0;
-	bool has = false, fraction = false;
-
-	switch (op) {
-	case KEY_PHASE:
-		return read_phase(r, p);
-	case KEY_NAME:
-		return read_text(r, p, &e->name, node);
-	case KEY_CAT:
-		e->flags |= *p == '"' ? TRACE_HAS_CAT : 0;
-		return read_text(r, p, &e->cat_text, NULL);
-	case KEY_PID:
-		return read_place(r, p, &r->pid, &r->pid_len);
-	case KEY_TID:
-		return read_place(r, p, &r->tid, &r->tid_len);
-	case KEY_TS:
-		p = read_time(r, p, &v, &e->has_ts, &fraction);
-		e->ts = e->has_ts ? v : 0;
-		e->flags |= fraction ? TRACE_TS_FRACTION : 0;
-		return p;
-	case KEY_DUR:
-		p = read_time(r, p, &v, &has, &fraction);
-		e->dur = has ? v : 0;
-		e->flags = has ? e->flags | TRACE_HAS_DUR : e->flags & ~TRACE_HAS_DUR;
-		return p;
-	case KEY_COLUMN:
-		p = read_int(r, p, &v, &has);
-		if (has)
-			*(int64_t *)((char *)e + at) = v;
-		return p;
-	case KEY_STREAM:
-		return read_stream(r, p);
-	case KEY_LABEL:
-		return read_text(r, p, &e->label, NULL);
-	case KEY_INT:
-		p = read_int(r, p, &v, &has);
-		if (has)
-			argset_int(&e->pack, at, v);
-		return p;
-	case KEY_DOUBLE:
-		return read_double(r, p, at);
-	case KEY_TEXT:
-	case KEY_JSON:
-		return read_raw(r, p, at, op == KEY_TEXT, node);
-	case KEY_GRID:
-		return read_grid(r, p, at);
-	default:
-		return skip_plain(r, p);
-	}
-}
+#include "trace/event_value.h"
 
 /* ---- objects -------------------------------------------------------------------------- */
 
@@ -494,7 +20,7 @@ struct walk {
 static void odd(struct reader *r, struct walk *w, enum notes_kind kind, place p, const char *what)
 {
 	w->is_odd = true;
-	notes_add(r->t, kind, reader_offset(r, p), "%s", what);
+	notes_add(r->t, kind, reading_offset(r, p), "%s", what);
 }
 
 /* p behind {, or behind a value: at the next key's quote, or at }. */
@@ -544,7 +70,6 @@ static place read_key(struct reader *r, struct walk *w, place p, const struct ke
  * NULL: it is none of them, or not a plain one. */
 static place read_kind(struct reader *r, struct walk *w, place p, unsigned op)
 {
-	bool escaped;
 	place end;
 
 	if (op == KEY_PHASE && p[0] == '"' && p[1] > ' ' && p[1] != '"' && p[1] != '\\' &&
@@ -557,7 +82,7 @@ static place read_kind(struct reader *r, struct walk *w, place p, unsigned op)
 	end = lex_string(p + 1, r->end);
 	if (end >= r->end || *end != '"')
 		return NULL;
-	r->e.cat_text = words_text(r, p + 1, (size_t)(end - p - 1), (escaped = false));
+	r->e.cat_text = words_text(r, p + 1, (size_t)(end - p - 1), false);
 	r->e.flags |= TRACE_HAS_CAT;
 	w->has_cat = true;
 	return end + 1;
@@ -601,11 +126,11 @@ static place step(struct reader *r, struct walk *w, place p, bool first, const s
 }
 
 /* The child of a node whose text stands at p. The one that was hit last comes first. */
-static struct shape_node *next_node(struct reader *r, struct shape_node *node, place p)
+static struct stencil_node *next_node(struct reader *r, struct stencil_node *node, place p)
 {
 	for (unsigned i = 0; i < node->n_children; i++) {
 		uint16_t at = node->children[i];
-		struct shape_node *x = &r->shapes.nodes[at];
+		struct stencil_node *x = &r->stencils.nodes[at];
 
 		if (!lex_equal(p, x->text, x->len))
 			continue;
@@ -618,14 +143,16 @@ static struct shape_node *next_node(struct reader *r, struct shape_node *node, p
 	return NULL;
 }
 
-static struct shape_node *learn(struct reader *r, const struct walk *w, struct shape_node *parent,
-				place from, place p, const struct key_row *row)
+static struct stencil_node *learn(struct reader *r, const struct walk *w,
+				  struct stencil_node *parent, place from, place p,
+				  const struct key_row *row)
 {
-	struct shape_node *x;
+	struct stencil_node *x;
 
-	if (!parent || w->is_odd)
+	/* args that are no object must not hide those that are. */
+	if (!parent || w->is_odd || (row && row->op == KEY_ARGS))
 		return NULL;
-	x = shape_add(&r->shapes, parent, from, (size_t)(p - from));
+	x = stencil_add(&r->stencils, parent, from, (size_t)(p - from));
 	if (!x)
 		return NULL;
 	x->is_end = !row;
@@ -642,7 +169,7 @@ static struct shape_node *learn(struct reader *r, const struct walk *w, struct s
 /* p at {; behind }. */
 static place read_event(struct reader *r, place p)
 {
-	struct shape_node *node = r->shapes.nodes, *next;
+	struct stencil_node *node = r->stencils.nodes, *next;
 	struct walk w = {0};
 	const struct key_row *row;
 	unsigned op, at;
@@ -659,6 +186,8 @@ static place read_event(struct reader *r, place p)
 			}
 			if (next->is_end)
 				return p;
+			if (*p <= ' ') /* the same text, but with more blanks behind it */
+				p = lex_space(p);
 			op = next->op;
 			at = next->at;
 		} else {
@@ -699,10 +228,10 @@ static void begin(struct reader *r)
 }
 
 static enum event_result parse_event(struct reader *r, const unsigned char *p,
-			      const unsigned char **ret_p)
+				     const unsigned char **ret_p)
 {
 	begin(r);
-	r->offset = reader_offset(r, p);
+	r->offset = reading_offset(r, p);
 	r->bad_at = NULL;
 	p = read_event(r, p);
 	if (r->rc)

@@ -6,11 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "trace/reader.h"
+#include "trace/reading.h"
 
-#define SECOND 1000000000ll
+#define SECOND 1000000000LL
 #define DAY (86400 * SECOND)
-#define SAMPLES 4096u
 #define LEAST_BUDGET (32ull << 20) /* for texts; less makes no sense */
 
 uint64_t finish_held(const struct reader *r)
@@ -56,27 +55,6 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The middle one of at most SAMPLES times, evenly taken; false if there are none. */
-static bool middle_time(struct trace *t, int64_t *ret)
-{
-	int64_t *v = malloc(SAMPLES * sizeof(*v));
-	uint64_t rows = t->blocks.rows, step = rows / SAMPLES + 1, n = 0;
-
-	for (uint64_t i = 0; v && i < rows && n < SAMPLES; i += step) {
-		const struct trace_block *b = trace_block(t, (uint32_t)(i / TRACE_BLOCK_ROWS));
-		uint32_t at = i % TRACE_BLOCK_ROWS;
-
-		if (b && !(b->flags[at] & TRACE_BROKEN) && (b->ts[at] || b->dur[at]))
-			v[n++] = b->ts[at];
-	}
-	if (n) {
-		qsort(v, n, sizeof(*v), by_value);
-		*ret = v[n / 2];
-	}
-	free(v);
-	return n;
-}
-
 void finish_block(const struct trace *t, struct trace_block *b, uint32_t rows)
 {
 	for (uint32_t i = 0; i < rows; i++) {
@@ -117,7 +95,9 @@ int finish_trace(struct reader *r)
 	meta_close(t);
 	t->near_from = INT64_MIN;
 	t->near_to = INT64_MAX;
-	if (middle_time(t, &middle)) {
+	if (r->n_samples) {
+		qsort(r->samples, r->n_samples, sizeof(*r->samples), by_value);
+		middle = r->samples[r->n_samples / 2];
 		t->zero_is_broken = r->has_zero && r->least >= SECOND;
 		if (__builtin_sub_overflow(middle, DAY, &t->near_from))
 			t->near_from = INT64_MIN;
@@ -125,7 +105,7 @@ int finish_trace(struct reader *r)
 			t->near_to = INT64_MAX;
 	}
 	if (!t->zero_is_broken && r->least >= t->near_from && r->most <= t->near_to)
-		return 0; /* nothing to look for */
+		return 0;         /* nothing to look for */
 	block_forget(&t->blocks); /* they were read without these rules */
 	for (uint32_t k = 0; k < n; k++) {
 		bool fresh;

@@ -14,19 +14,20 @@
 static const struct {
 	const char *name, *advice;
 } kinds[IMPORT_FILE_KINDS] = {
-	[IMPORT_FILE_UNKNOWN] = { "unknown", "Give a trace, stacks, a cProfile file, nvidia-smi's CSV "
-					     "or a memory snapshot." },
-	[IMPORT_FILE_TRACE] = { "trace", NULL },
-	[IMPORT_FILE_COLLAPSED] = { "collapsed stacks", NULL },
-	[IMPORT_FILE_SPEEDSCOPE] = { "speedscope", NULL },
-	[IMPORT_FILE_PSTATS] = { "cProfile statistics", NULL },
-	[IMPORT_FILE_SMI] = { "nvidia-smi CSV", NULL },
-	[IMPORT_FILE_SNAPSHOT] = { "CUDA memory snapshot", NULL },
-	[IMPORT_FILE_TRACEMALLOC] = { "tracemalloc snapshot", NULL },
-	[IMPORT_FILE_TIMELINE] = { "memory timeline", NULL },
-	[IMPORT_FILE_HTML] = { "HTML page", "A memory timeline as a page is a picture: export it as "
-					    "memory_timeline.raw.json.gz." },
-	[IMPORT_FILE_SQLITE] = { "SQLite database", "Export the report as JSON or a Chrome trace." },
+	[IMPORT_FILE_UNKNOWN] = {"unknown",
+				 "Give a trace, stacks, a cProfile file, nvidia-smi's CSV "
+				 "or a memory snapshot."},
+	[IMPORT_FILE_TRACE] = {"trace", NULL},
+	[IMPORT_FILE_COLLAPSED] = {"collapsed stacks", NULL},
+	[IMPORT_FILE_SPEEDSCOPE] = {"speedscope", NULL},
+	[IMPORT_FILE_PSTATS] = {"cProfile statistics", NULL},
+	[IMPORT_FILE_SMI] = {"nvidia-smi CSV", NULL},
+	[IMPORT_FILE_SNAPSHOT] = {"CUDA memory snapshot", NULL},
+	[IMPORT_FILE_TRACEMALLOC] = {"tracemalloc snapshot", NULL},
+	[IMPORT_FILE_TIMELINE] = {"memory timeline", NULL},
+	[IMPORT_FILE_HTML] = {"HTML page", "A memory timeline as a page is a picture: export it as "
+					   "memory_timeline.raw.json.gz."},
+	[IMPORT_FILE_SQLITE] = {"SQLite database", "Export the report as JSON or a Chrome trace."},
 };
 
 const char *import_kind_name(enum import_kind kind)
@@ -66,8 +67,8 @@ static enum import_kind of_pickle(const char *p, size_t len)
 {
 	if (has(p, len, "tracemalloc"))
 		return IMPORT_FILE_TRACEMALLOC;
-	return has(p, len, "segments") || has(p, len, "total_size") ? IMPORT_FILE_SNAPSHOT :
-								       IMPORT_FILE_UNKNOWN;
+	return has(p, len, "segments") || has(p, len, "total_size") ? IMPORT_FILE_SNAPSHOT
+								    : IMPORT_FILE_UNKNOWN;
 }
 
 /* The first line ends in a number: collapsed; it has commas and a known column: CSV. */
@@ -80,9 +81,9 @@ static enum import_kind of_text(const char *p, size_t len)
 		return has(p, n, ",") || has(p, n, "[") ? IMPORT_FILE_SMI : IMPORT_FILE_UNKNOWN;
 	while (n && is_blank(p[n - 1]))
 		n--;
-	return n > 2 && p[n - 1] >= '0' && p[n - 1] <= '9' && memrchr(p, ' ', n) ?
-		       IMPORT_FILE_COLLAPSED :
-		       IMPORT_FILE_UNKNOWN;
+	return n > 2 && p[n - 1] >= '0' && p[n - 1] <= '9' && memrchr(p, ' ', n)
+		       ? IMPORT_FILE_COLLAPSED
+		       : IMPORT_FILE_UNKNOWN;
 }
 
 enum import_kind import_detect(const void *data, size_t len)
@@ -112,8 +113,8 @@ enum import_kind import_detect(const void *data, size_t len)
 	if (first == '{' || first == '[')
 		return of_json(p, len);
 	if (first == '<')
-		return has(p, len, "<html") || has(p, len, "<HTML") ? IMPORT_FILE_HTML :
-								      of_text(p, len);
+		return has(p, len, "<html") || has(p, len, "<HTML") ? IMPORT_FILE_HTML
+								    : of_text(p, len);
 	return of_text(p, len);
 }
 

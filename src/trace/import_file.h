@@ -10,16 +10,16 @@
 
 enum import_kind {
 	IMPORT_FILE_UNKNOWN,
-	IMPORT_FILE_TRACE,	 /* Chrome or Kineto JSON: trace_read() */
-	IMPORT_FILE_COLLAPSED,	 /* stacks.txt, py-spy raw: import_folded() */
-	IMPORT_FILE_SPEEDSCOPE,	 /* import_folded() */
-	IMPORT_FILE_PSTATS,	 /* cProfile: import_pstats() */
-	IMPORT_FILE_SMI,	 /* nvidia-smi CSV: import_smi() */
-	IMPORT_FILE_SNAPSHOT,	 /* CUDA memory snapshot: import_snapshot() */
+	IMPORT_FILE_TRACE,       /* Chrome or Kineto JSON: trace_read() */
+	IMPORT_FILE_COLLAPSED,   /* stacks.txt, py-spy raw: import_folded() */
+	IMPORT_FILE_SPEEDSCOPE,  /* import_folded() */
+	IMPORT_FILE_PSTATS,      /* cProfile: import_pstats() */
+	IMPORT_FILE_SMI,         /* nvidia-smi CSV: import_smi() */
+	IMPORT_FILE_SNAPSHOT,    /* CUDA memory snapshot: import_snapshot() */
 	IMPORT_FILE_TRACEMALLOC, /* import_tracemalloc() */
-	IMPORT_FILE_TIMELINE,	 /* PyTorch memory timeline, .raw.json(.gz): import_timeline() */
-	IMPORT_FILE_HTML,	 /* memory_timeline.html: a picture, no data in it */
-	IMPORT_FILE_SQLITE,	 /* nsys export: not read */
+	IMPORT_FILE_TIMELINE,    /* PyTorch memory timeline, .raw.json(.gz): import_timeline() */
+	IMPORT_FILE_HTML,        /* memory_timeline.html: a picture, no data in it */
+	IMPORT_FILE_SQLITE,      /* nsys export: not read */
 	IMPORT_FILE_KINDS
 };
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int add(struct import_folded *f, size_t at, double weight)
+int import_folded_add(struct import_folded *f, size_t at, double weight)
 {
 	if (f->n == f->cap) {
 		size_t cap = f->cap ? f->cap * 2 : 256;
@@ -24,9 +24,17 @@ static int add(struct import_folded *f, size_t at, double weight)
 		f->lines = l;
 		f->cap = cap;
 	}
-	f->lines[f->n++] = (struct import_line){ at, f->text.len - at, weight };
+	f->lines[f->n++] = (struct import_line){at, f->text.len - at, weight};
 	f->total += weight;
 	return f->text.error;
+}
+
+void import_folded_frame(struct import_folded *f, const char *name, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		buf_putc(&f->text, name[i] == ';'                 ? ':'
+				   : (unsigned char)name[i] < ' ' ? ' '
+								  : name[i]);
 }
 
 static void skip(struct import_folded *f, uint64_t number)
@@ -67,7 +75,7 @@ static int line(struct import_folded *f, char *p, size_t len, uint64_t number)
 		return 0;
 	}
 	buf_append(&f->text, p, blank);
-	return add(f, at, weight);
+	return import_folded_add(f, at, weight);
 }
 
 static int collapsed(struct import_folded *f, char *p, size_t len)
@@ -104,13 +112,10 @@ static void put_frame(struct speedscope *s, uint32_t frame, bool is_first)
 
 	if (!is_first)
 		buf_putc(&s->f->text, ';');
-	if (!name)
+	if (name)
+		import_folded_frame(s->f, name, len);
+	else
 		buf_puts(&s->f->text, "?");
-	for (size_t i = 0; name && i < len; i++) {
-		char c = name[i];
-
-		buf_putc(&s->f->text, c == ';' ? ':' : (unsigned char)c < ' ' ? ' ' : c);
-	}
 }
 
 static int put_stack(struct speedscope *s, double weight)
@@ -121,13 +126,14 @@ static int put_stack(struct speedscope *s, double weight)
 		return 0;
 	for (unsigned i = 0; i < s->depth; i++)
 		put_frame(s, s->stack[i], !i);
-	return add(s->f, at, weight);
+	return import_folded_add(s->f, at, weight);
 }
 
 static void open_frame(struct speedscope *s, int64_t frame)
 {
 	if (s->depth < IMPORT_FRAMES_MAX)
-		s->stack[s->depth++] = frame >= 0 && frame < UINT32_MAX ? (uint32_t)frame : UINT32_MAX;
+		s->stack[s->depth++] =
+			frame >= 0 && frame < UINT32_MAX ? (uint32_t)frame : UINT32_MAX;
 	else
 		s->deeper++;
 }
@@ -139,7 +145,8 @@ static int sampled(struct speedscope *s, import_ref profile)
 	uint32_t w = import_first(t, import_get(t, profile, "weights"));
 	int rc = 0;
 
-	for (uint32_t c = import_first(t, samples); c != IMPORT_NULL && !rc; c = import_next(t, c)) {
+	for (uint32_t c = import_first(t, samples); c != IMPORT_NULL && !rc;
+	     c = import_next(t, c)) {
 		import_ref stack = import_item(t, c);
 
 		s->depth = s->deeper = 0;
@@ -207,13 +214,16 @@ static int speedscope(struct import_folded *f, struct import_tree *t)
 	s->t = t;
 	snprintf(f->what, sizeof(f->what), "speedscope");
 	rc = read_frames(s);
-	for (uint32_t c = import_first(t, profiles); c != IMPORT_NULL && !rc; c = import_next(t, c)) {
+	for (uint32_t c = import_first(t, profiles); c != IMPORT_NULL && !rc;
+	     c = import_next(t, c)) {
 		import_ref p = import_item(t, c);
 
 		unit = import_text(t, import_get(t, p, "unit"), &len);
 		if (unit && !f->unit[0])
-			snprintf(f->unit, sizeof(f->unit), "%.*s", (int)(len < 23 ? len : 23), unit);
-		rc = import_is(t, import_get(t, p, "type"), "evented") ? evented(s, p) : sampled(s, p);
+			snprintf(f->unit, sizeof(f->unit), "%.*s", (int)(len < 23 ? len : 23),
+				 unit);
+		rc = import_is(t, import_get(t, p, "type"), "evented") ? evented(s, p)
+								       : sampled(s, p);
 	}
 	free(s->frames);
 	free(s);
@@ -222,7 +232,7 @@ static int speedscope(struct import_folded *f, struct import_tree *t)
 
 int import_folded(char *data, size_t len, struct import_folded *ret, struct err *e)
 {
-	struct import_folded f = { .n = 0 };
+	struct import_folded f = {.n = 0};
 	struct import_tree t;
 	size_t at = 0;
 	int rc;
@@ -240,9 +250,10 @@ int import_folded(char *data, size_t len, struct import_folded *ret, struct err 
 		rc = collapsed(&f, data, len);
 	}
 	if (!rc && !f.n)
-		rc = err_set(e, -EBADMSG,
-			     "no stacks: expected lines \"frame;frame;frame number\" or speedscope's "
-			     "JSON");
+		rc = err_set(
+			e, -EBADMSG,
+			"no stacks: expected lines \"frame;frame;frame number\" or speedscope's "
+			"JSON");
 	if (rc) {
 		import_folded_done(&f);
 		return err_set(e, rc, "stacks cannot be read");

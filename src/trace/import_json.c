@@ -75,7 +75,7 @@ static char *unicode(struct reader *r, char *to)
 static int string(struct reader *r, import_ref *ret)
 {
 	static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
-	struct import_value v = { .type = IMPORT_TEXT };
+	struct import_value v = {.type = IMPORT_TEXT};
 	char *start = ++r->p, *to = start;
 
 	while (*r->p != '"') {
@@ -97,7 +97,7 @@ static int string(struct reader *r, import_ref *ret)
 
 static int number(struct reader *r, import_ref *ret)
 {
-	struct import_value v = { .type = IMPORT_INT };
+	struct import_value v = {.type = IMPORT_INT};
 	char *end;
 	bool is_real = false;
 
@@ -119,18 +119,17 @@ static int word(struct reader *r, import_ref *ret)
 	char c = *r->p;
 
 	r->p += c == 'f' ? 5 : 4;
-	return import_add(r->t,
-			  &(struct import_value){ .type = c == 'n' ? IMPORT_NONE : IMPORT_BOOL,
-						  .i = c == 't' },
-			  ret);
+	return import_add(
+		r->t,
+		&(struct import_value){.type = c == 'n' ? IMPORT_NONE : IMPORT_BOOL, .i = c == 't'},
+		ret);
 }
 
 static int members(struct reader *r, bool is_dict, import_ref *ret)
 {
 	char close = is_dict ? '}' : ']';
-	int rc = import_add(r->t,
-			    &(struct import_value){ .type = is_dict ? IMPORT_DICT : IMPORT_LIST },
-			    ret);
+	int rc = import_add(
+		r->t, &(struct import_value){.type = is_dict ? IMPORT_DICT : IMPORT_LIST}, ret);
 
 	r->p++;
 	for (blanks(r); !rc && *r->p != close; blanks(r)) {
@@ -167,8 +166,8 @@ static int value(struct reader *r, import_ref *ret)
 
 int import_json(char *data, size_t len, struct import_tree *ret, struct err *e)
 {
-	struct import_tree t = { .root = IMPORT_NULL };
-	struct reader r = { &t, data, data + len };
+	struct import_tree t = {.root = IMPORT_NULL};
+	struct reader r = {&t, data, data + len};
 	int rc;
 
 	/* An end mark behind it is needed for numbers: only containers are taken. */

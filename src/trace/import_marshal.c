@@ -62,7 +62,7 @@ static int add_ref(struct marshal *m, import_ref v)
 
 static int text(struct marshal *m, unsigned size_bytes, import_ref *ret)
 {
-	struct import_value v = { .type = IMPORT_TEXT };
+	struct import_value v = {.type = IMPORT_TEXT};
 	uint64_t len;
 	int rc = number(m, size_bytes, &len);
 
@@ -78,7 +78,7 @@ static int text(struct marshal *m, unsigned size_bytes, import_ref *ret)
 
 static int real(struct marshal *m, import_ref *ret)
 {
-	struct import_value v = { .type = IMPORT_FLOAT };
+	struct import_value v = {.type = IMPORT_FLOAT};
 	uint64_t bits;
 	int rc = number(m, 8, &bits);
 
@@ -91,14 +91,14 @@ static int real(struct marshal *m, import_ref *ret)
 /* Digits of 15 bits. */
 static int big(struct marshal *m, import_ref *ret)
 {
-	struct import_value v = { .type = IMPORT_INT };
+	struct import_value v = {.type = IMPORT_INT};
 	uint64_t n, digit, sum = 0;
 	int rc = number(m, 4, &n);
 	bool negative = (int32_t)n < 0;
 
 	if (rc)
 		return rc;
-	n = negative ? (uint64_t)-(int64_t)(int32_t)n : n;
+	n = negative ? (uint64_t) - (int64_t)(int32_t)n : n;
 	for (uint64_t i = 0; i < n; i++) {
 		rc = number(m, 2, &digit);
 		if (rc)
@@ -116,7 +116,7 @@ static int value(struct marshal *m, import_ref *ret);
 
 static int items(struct marshal *m, uint64_t n, bool is_dict, import_ref *ret, size_t ref)
 {
-	struct import_value v = { .type = is_dict ? IMPORT_DICT : IMPORT_LIST };
+	struct import_value v = {.type = is_dict ? IMPORT_DICT : IMPORT_LIST};
 	int rc = add(m, &v, ret);
 
 	/* Items are at least a byte each: an absurd count ends with the data. */
@@ -167,19 +167,21 @@ static int integer(struct marshal *m, unsigned n, import_ref *ret)
 	uint64_t v;
 	int rc = number(m, n, &v);
 
-	return rc ? rc :
-		    add(m, &(struct import_value){ .type = IMPORT_INT,
-						   .i = n == 4 ? (int32_t)v : (int64_t)v }, ret);
+	return rc ? rc
+		  : add(m,
+			&(struct import_value){.type = IMPORT_INT,
+					       .i = n == 4 ? (int32_t)v : (int64_t)v},
+			ret);
 }
 
 static int plain(struct marshal *m, unsigned char type, import_ref *ret)
 {
 	switch (type) {
 	case 'N':
-		return add(m, &(struct import_value){ .type = IMPORT_NONE }, ret);
+		return add(m, &(struct import_value){.type = IMPORT_NONE}, ret);
 	case 'T':
 	case 'F':
-		return add(m, &(struct import_value){ .type = IMPORT_BOOL, .i = type == 'T' }, ret);
+		return add(m, &(struct import_value){.type = IMPORT_BOOL, .i = type == 'T'}, ret);
 	case 'i':
 		return integer(m, 4, ret);
 	case 'I':
@@ -199,9 +201,10 @@ static int plain(struct marshal *m, unsigned char type, import_ref *ret)
 		return text(m, 4, ret);
 	default:
 		m->p--;
-		return err_set(m->e, -EBADMSG,
-			       "marshal: byte %zu: type 0x%02x is no plain data (no cProfile output?)",
-			       (size_t)(m->p - m->data), type);
+		return err_set(
+			m->e, -EBADMSG,
+			"marshal: byte %zu: type 0x%02x is no plain data (no cProfile output?)",
+			(size_t)(m->p - m->data), type);
 	}
 }
 
@@ -246,8 +249,8 @@ static int value(struct marshal *m, import_ref *ret)
 
 int import_marshal(const void *data, size_t len, struct import_tree *ret, struct err *e)
 {
-	struct import_tree t = { .root = IMPORT_NULL };
-	struct marshal m = { .t = &t, .e = e, .data = data, .p = data };
+	struct import_tree t = {.root = IMPORT_NULL};
+	struct marshal m = {.t = &t, .e = e, .data = data, .p = data};
 	int rc;
 
 	m.end = m.p + len;

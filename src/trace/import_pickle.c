@@ -21,7 +21,7 @@ struct machine {
 };
 
 /* Classes whose instances importers read. */
-static const char *const classes[] = { "tracemalloc.Snapshot", "tracemalloc._Traces", NULL };
+static const char *const classes[] = {"tracemalloc.Snapshot", "tracemalloc._Traces", NULL};
 
 static int bad(struct machine *m, const char *what)
 {
@@ -67,12 +67,12 @@ static int push_value(struct machine *m, const struct import_value *v)
 
 static int push_int(struct machine *m, int64_t i)
 {
-	return push_value(m, &(struct import_value){ .type = IMPORT_INT, .i = i });
+	return push_value(m, &(struct import_value){.type = IMPORT_INT, .i = i});
 }
 
 static int push_type(struct machine *m, enum import_type type)
 {
-	return push_value(m, &(struct import_value){ .type = (uint8_t)type });
+	return push_value(m, &(struct import_value){.type = (uint8_t)type});
 }
 
 /* Little-endian number of n bytes, or an error. */
@@ -91,7 +91,7 @@ static int number(struct machine *m, unsigned n, uint64_t *ret)
 
 static int text(struct machine *m, unsigned size_bytes)
 {
-	struct import_value v = { .type = IMPORT_TEXT };
+	struct import_value v = {.type = IMPORT_TEXT};
 	uint64_t len;
 	int rc = number(m, size_bytes, &len);
 
@@ -133,7 +133,7 @@ static int big(struct machine *m, unsigned size_bytes)
 
 static int real(struct machine *m)
 {
-	struct import_value v = { .type = IMPORT_FLOAT };
+	struct import_value v = {.type = IMPORT_FLOAT};
 	uint64_t bits = 0;
 
 	if (m->end - m->p < 8)
@@ -203,7 +203,7 @@ static int append(struct machine *m, size_t from, enum import_type type)
 static int collect(struct machine *m, size_t from, enum import_type type)
 {
 	import_ref ref;
-	int rc = import_add(m->t, &(struct import_value){ .type = (uint8_t)type }, &ref);
+	int rc = import_add(m->t, &(struct import_value){.type = (uint8_t)type}, &ref);
 
 	if (rc)
 		return err_set(m->e, rc, "pickle: too many values");
@@ -226,7 +226,7 @@ static int last(struct machine *m, unsigned n, enum import_type type)
 /* Module and name on the stack become the class, if it is one of ours. */
 static int class_of(struct machine *m)
 {
-	struct import_value v = { .type = IMPORT_CLASS };
+	struct import_value v = {.type = IMPORT_CLASS};
 	const char *module, *name;
 	size_t n_module, n_name;
 
@@ -244,10 +244,11 @@ static int class_of(struct machine *m)
 		v.text.len = (uint32_t)strlen(classes[i]);
 		return push_value(m, &v);
 	}
-	return err_set(m->e, -EBADMSG,
-		       "pickle: byte %zu: it names %.*s.%.*s; only plain data is read, no code is run",
-		       (size_t)(m->p - m->data), (int)(n_module < 80 ? n_module : 80), module,
-		       (int)(n_name < 80 ? n_name : 80), name);
+	return err_set(
+		m->e, -EBADMSG,
+		"pickle: byte %zu: it names %.*s.%.*s; only plain data is read, no code is run",
+		(size_t)(m->p - m->data), (int)(n_module < 80 ? n_module : 80), module,
+		(int)(n_name < 80 ? n_name : 80), name);
 }
 
 /* Class and arguments become an object without state. */
@@ -356,7 +357,7 @@ static int simple(struct machine *m, unsigned char op)
 		return push_type(m, IMPORT_NONE);
 	case 0x88:
 	case 0x89:
-		return push_value(m, &(struct import_value){ .type = IMPORT_BOOL, .i = op == 0x88 });
+		return push_value(m, &(struct import_value){.type = IMPORT_BOOL, .i = op == 0x88});
 	case 'J':
 		return small(m, 4, true);
 	case 'K':
@@ -443,16 +444,17 @@ static int step(struct machine *m)
 		return m->n ? 0 : bad(m, "it ends without a value");
 	default:
 		m->p--;
-		return err_set(m->e, -EBADMSG,
-			       "pickle: byte %zu: opcode 0x%02x does more than make data, or is none",
-			       (size_t)(m->p - m->data), op);
+		return err_set(
+			m->e, -EBADMSG,
+			"pickle: byte %zu: opcode 0x%02x does more than make data, or is none",
+			(size_t)(m->p - m->data), op);
 	}
 }
 
 int import_pickle(const void *data, size_t len, struct import_tree *ret, struct err *e)
 {
-	struct import_tree t = { .root = IMPORT_NULL };
-	struct machine m = { .t = &t, .e = e, .data = data, .p = data };
+	struct import_tree t = {.root = IMPORT_NULL};
+	struct machine m = {.t = &t, .e = e, .data = data, .p = data};
 	int rc = 0;
 
 	m.end = m.p + len;

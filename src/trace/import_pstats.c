@@ -43,7 +43,7 @@ static bool read_function(const struct import_tree *t, import_ref key, import_re
 
 int import_pstats(const void *data, size_t len, struct import_pstats *ret, struct err *e)
 {
-	struct import_pstats p = { .n = 0 };
+	struct import_pstats p = {.n = 0};
 	struct import_tree t;
 	int rc = import_marshal(data, len, &t, e);
 
@@ -56,7 +56,8 @@ int import_pstats(const void *data, size_t len, struct import_pstats *ret, struc
 	p.functions = calloc(import_count(&t, t.root) / 2 + 1, sizeof(*p.functions));
 	if (!p.functions)
 		rc = err_set(e, -ENOMEM, "out of memory");
-	for (uint32_t c = import_first(&t, t.root); c != IMPORT_NULL && !rc; c = import_next(&t, c)) {
+	for (uint32_t c = import_first(&t, t.root); c != IMPORT_NULL && !rc;
+	     c = import_next(&t, c)) {
 		import_ref key = import_item(&t, c);
 
 		c = import_next(&t, c);

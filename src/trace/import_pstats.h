@@ -13,8 +13,8 @@ struct import_function {
 	uint32_t file_len, name_len;
 	int64_t line;
 	int64_t primitive, calls; /* calls without recursion, all calls */
-	double self, total;	  /* seconds: in it alone, with what it called */
-	uint32_t callers;	  /* how many functions called it */
+	double self, total;       /* seconds: in it alone, with what it called */
+	uint32_t callers;         /* how many functions called it */
 };
 
 struct import_pstats {

@@ -90,7 +90,7 @@ static bool is_header(const struct import_smi *s, const struct cells *c)
 /* "2026/11/27 23:11:01.250" */
 static int64_t read_time(const char *p, size_t len)
 {
-	struct tm tm = { .tm_isdst = 0 };
+	struct tm tm = {.tm_isdst = 0};
 	int millis = 0, n = 0;
 	char text[40];
 	time_t t;
@@ -130,8 +130,8 @@ static double read_number(const char *p, size_t len)
 
 static int gpu_of(struct import_smi *s, const struct cells *c, uint32_t *ret)
 {
-	static const char *const keys[] = { "index", "uuid", "gpu_uuid", "pci.bus_id",
-					    "gpu_bus_id", "gpu_name", "name", NULL };
+	static const char *const keys[] = {"index",      "uuid",     "gpu_uuid", "pci.bus_id",
+					   "gpu_bus_id", "gpu_name", "name",     NULL};
 	char name[80] = "";
 	char(*gpus)[80];
 
@@ -194,7 +194,7 @@ static void put_cell(struct import_smi *s, size_t i, double v)
 
 static int read_row(struct import_smi *s, const struct cells *c)
 {
-	struct import_smi_row row = { .time = INT64_MIN };
+	struct import_smi_row row = {.time = INT64_MIN};
 	int rc = room(s);
 
 	if (!rc)
@@ -230,10 +230,11 @@ static int read_line(struct import_smi *s, const char *p, size_t len, uint64_t n
 	if (!s->n_columns) {
 		if (read_header(s, &c))
 			return 0;
-		return err_set(e, -EBADMSG,
-			       "line %llu is no header of nvidia-smi: run it with --format=csv, not "
-			       "csv,noheader",
-			       (unsigned long long)number);
+		return err_set(
+			e, -EBADMSG,
+			"line %llu is no header of nvidia-smi: run it with --format=csv, not "
+			"csv,noheader",
+			(unsigned long long)number);
 	}
 	if (is_header(s, &c))
 		return 0;

@@ -36,9 +36,9 @@ struct import_smi {
 	size_t n_rows, cap;
 	char (*gpus)[80]; /* by index, uuid, bus id or name, whichever the file has; else "" */
 	size_t n_gpus;
-	int64_t from, to;    /* of rows with a time; INT64_MIN none */
-	uint64_t skipped;    /* lines with another number of cells (cut off at the end, repeated
-				headers are not counted) */
+	int64_t from, to;       /* of rows with a time; INT64_MIN none */
+	uint64_t skipped;       /* lines with another number of cells (cut off at the end, repeated
+				   headers are not counted) */
 	uint64_t first_skipped; /* line, from 1 */
 };
 

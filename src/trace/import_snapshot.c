@@ -31,7 +31,7 @@ static struct import_snapshot_device *device(struct import_snapshot *s, int64_t 
 		s->skipped++;
 		return NULL;
 	}
-	s->devices[s->n] = (struct import_snapshot_device){ .device = id, .peak_us = -1 };
+	s->devices[s->n] = (struct import_snapshot_device){.device = id, .peak_us = -1};
 	return &s->devices[s->n++];
 }
 
@@ -43,19 +43,19 @@ static int64_t number(const struct import_tree *t, import_ref of, const char *ke
 }
 
 /* "file.py:12 name", without what would end a frame. */
-static void put_frame(struct buf *out, const struct import_tree *t, import_ref frame)
+static void put_frame(struct import_folded *out, const struct import_tree *t, import_ref frame)
 {
-	static const char *const keys[] = { "filename", "name" };
+	static const char *const keys[] = {"filename", "name"};
 	int64_t line = import_int(t, import_get(t, frame, "line"), 0);
 
 	for (int k = 0; k < 2; k++) {
 		size_t len = 0;
 		const char *p = import_text(t, import_get(t, frame, keys[k]), &len);
 
-		for (size_t i = 0; p && i < len; i++)
-			buf_putc(out, p[i] == ';' ? ':' : (unsigned char)p[i] < ' ' ? ' ' : p[i]);
+		if (p)
+			import_folded_frame(out, p, len);
 		if (!k)
-			buf_printf(out, ":%lld ", (long long)line);
+			buf_printf(&out->text, ":%lld ", (long long)line);
 	}
 }
 
@@ -66,22 +66,6 @@ static bool is_native(const struct import_tree *t, import_ref frame)
 	const char *p = import_text(t, import_get(t, frame, "filename"), &len);
 
 	return !p || !len || !(*p == '<' || (len > 3 && !memcmp(p + len - 3, ".py", 3)));
-}
-
-static int put_line(struct import_folded *f, size_t at, double weight)
-{
-	if (f->n == f->cap) {
-		size_t cap = f->cap ? f->cap * 2 : 256;
-		struct import_line *l = realloc(f->lines, cap * sizeof(*l));
-
-		if (!l)
-			return -ENOMEM;
-		f->lines = l;
-		f->cap = cap;
-	}
-	f->lines[f->n++] = (struct import_line){ at, f->text.len - at, weight };
-	f->total += weight;
-	return f->text.error;
 }
 
 /* The frames of a block, innermost first in the file, as a stack from the root; those of
@@ -102,11 +86,11 @@ static int put_stack(struct work *w, import_ref frames, int64_t bytes)
 	if (!n)
 		buf_puts(&w->s->live.text, "(no stack recorded)");
 	while (n) {
-		put_frame(&w->s->live.text, t, stack[--n]);
+		put_frame(&w->s->live, t, stack[--n]);
 		if (n)
 			buf_putc(&w->s->live.text, ';');
 	}
-	return put_line(&w->s->live, at, (double)bytes);
+	return import_folded_add(&w->s->live, at, (double)bytes);
 }
 
 static void read_block(struct work *w, struct import_snapshot_device *d, import_ref block,
@@ -157,16 +141,16 @@ static const struct action {
 	int sign; /* of the allocated bytes */
 	size_t counter;
 } actions[] = {
-	{ "alloc", 1, offsetof(struct import_snapshot_device, allocs) },
+	{"alloc", 1, offsetof(struct import_snapshot_device, allocs)},
 	/* The program lets go at free_requested; the allocator may reuse at free_completed. */
-	{ "free_requested", -1, offsetof(struct import_snapshot_device, frees) },
-	{ "free", -1, offsetof(struct import_snapshot_device, frees) },
-	{ "segment_alloc", 0, offsetof(struct import_snapshot_device, segment_allocs) },
-	{ "segment_map", 0, offsetof(struct import_snapshot_device, segment_allocs) },
-	{ "segment_free", 0, offsetof(struct import_snapshot_device, segment_frees) },
-	{ "segment_unmap", 0, offsetof(struct import_snapshot_device, segment_frees) },
-	{ "oom", 0, offsetof(struct import_snapshot_device, ooms) },
-	{ NULL, 0, 0 },
+	{"free_requested", -1, offsetof(struct import_snapshot_device, frees)},
+	{"free", -1, offsetof(struct import_snapshot_device, frees)},
+	{"segment_alloc", 0, offsetof(struct import_snapshot_device, segment_allocs)},
+	{"segment_map", 0, offsetof(struct import_snapshot_device, segment_allocs)},
+	{"segment_free", 0, offsetof(struct import_snapshot_device, segment_frees)},
+	{"segment_unmap", 0, offsetof(struct import_snapshot_device, segment_frees)},
+	{"oom", 0, offsetof(struct import_snapshot_device, ooms)},
+	{NULL, 0, 0},
 };
 
 static const struct action *action_of(const struct import_tree *t, import_ref event)
@@ -208,9 +192,9 @@ static void replay(struct work *w, struct import_snapshot_device *d, import_ref 
 
 int import_snapshot(const void *data, size_t len, struct import_snapshot *ret, struct err *e)
 {
-	struct import_snapshot s = { .n = 0 };
+	struct import_snapshot s = {.n = 0};
 	struct import_tree t;
-	struct work w = { &t, &s, 0 };
+	struct work w = {&t, &s, 0};
 	import_ref segments, traces;
 	int64_t id = 0;
 	int rc = import_pickle(data, len, &t, e);
@@ -219,7 +203,7 @@ int import_snapshot(const void *data, size_t len, struct import_snapshot *ret, s
 		return rc;
 	buf_init(&s.live.text, IMPORT_FILE_MAX);
 	segments = import_type(&t, t.root) == IMPORT_LIST ? t.root : /* before 2.0 */
-							    import_get(&t, t.root, "segments");
+			   import_get(&t, t.root, "segments");
 	traces = import_get(&t, t.root, "device_traces");
 	if (import_type(&t, segments) != IMPORT_LIST)
 		w.rc = err_set(e, -EBADMSG, "no memory snapshot: no \"segments\" in the pickle");

@@ -15,18 +15,18 @@
 struct import_snapshot_device {
 	int64_t device;
 	uint64_t segments, blocks, live; /* live: blocks that are allocated */
-	int64_t reserved;		 /* bytes of all segments */
-	int64_t allocated;		 /* bytes of live blocks */
-	int64_t pending;		 /* bytes freed by the program, still waited for */
-	int64_t free;			 /* bytes of segments in no live or pending block */
-	int64_t largest_free;		 /* the largest free piece: fragmentation */
-	int64_t requested;		 /* bytes asked for of live blocks; 0 not recorded */
+	int64_t reserved;                /* bytes of all segments */
+	int64_t allocated;               /* bytes of live blocks */
+	int64_t pending;                 /* bytes freed by the program, still waited for */
+	int64_t free;                    /* bytes of segments in no live or pending block */
+	int64_t largest_free;            /* the largest free piece: fragmentation */
+	int64_t requested;               /* bytes asked for of live blocks; 0 not recorded */
 	/* Of the recorded history: */
 	uint64_t allocs, frees, segment_allocs, segment_frees, ooms;
-	uint64_t events;   /* of any kind */
-	int64_t peak;	   /* bytes: the most that was allocated at once in the history, which may
-			      have begun late */
-	int64_t peak_us;   /* when, as the file says (us since 1970); -1 unknown */
+	uint64_t events;    /* of any kind */
+	int64_t peak;       /* bytes: the most that was allocated at once in the history, which may
+			       have begun late */
+	int64_t peak_us;    /* when, as the file says (us since 1970); -1 unknown */
 	int64_t begin, end; /* bytes allocated before the first and after the last event */
 };
 
@@ -34,7 +34,7 @@ struct import_snapshot {
 	struct import_snapshot_device devices[IMPORT_DEVICES_MAX];
 	size_t n;
 	struct import_folded live; /* stacks of live blocks, the root first; weight in bytes */
-	uint64_t skipped;	   /* parts of another shape, devices beyond the maximum */
+	uint64_t skipped;          /* parts of another shape, devices beyond the maximum */
 };
 
 /* 0, -EBADMSG, -ENOMEM, -E2BIG. Keeps nothing of data. */

@@ -12,7 +12,7 @@ const char *import_category(unsigned i)
 {
 	static const char *const names[IMPORT_CATEGORIES] = {
 		"Parameter",  "Optimizer state", "Input",    "Temporary",
-		"Activation", "Gradient",	 "Autograd", "Unknown",
+		"Activation", "Gradient",        "Autograd", "Unknown",
 	};
 
 	return i < IMPORT_CATEGORIES ? names[i] : "";
@@ -95,7 +95,7 @@ static void add_up(struct import_timeline *r, const struct change *c, size_t n)
 		if (!i || c[i].ts != c[i - 1].ts) {
 			if (i)
 				close_point(r);
-			r->points[r->n] = i ? r->points[r->n - 1] : (struct import_point){ .ts = 0 };
+			r->points[r->n] = i ? r->points[r->n - 1] : (struct import_point){.ts = 0};
 			r->points[r->n++].ts = c[i].ts < 0 ? first : c[i].ts;
 		}
 		r->points[r->n - 1].bytes[c[i].category] =
@@ -107,7 +107,7 @@ static void add_up(struct import_timeline *r, const struct change *c, size_t n)
 
 int import_timeline(char *data, size_t len, struct import_timeline *ret, struct err *e)
 {
-	struct import_timeline r = { .n = 0 };
+	struct import_timeline r = {.n = 0};
 	struct change *changes;
 	struct import_tree t;
 	size_t all, n;

@@ -23,8 +23,8 @@ struct import_timeline {
 	struct {
 		int64_t peak, least, last;
 	} categories[IMPORT_CATEGORIES];
-	int64_t peak;	   /* of the total */
-	size_t peak_point; /* the first that has it */
+	int64_t peak;             /* of the total */
+	size_t peak_point;        /* the first that has it */
 	uint64_t events, skipped; /* skipped: of another shape or category */
 };
 

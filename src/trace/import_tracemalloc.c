@@ -8,19 +8,18 @@
 #include "trace/import_value.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define FRAMES_MAX 256
 
-static void put_frame(struct buf *out, const struct import_tree *t, import_ref frame)
+static void put_frame(struct import_folded *out, const struct import_tree *t, import_ref frame)
 {
 	size_t len = 0;
 	const char *file = import_text(t, import_at(t, frame, 0), &len);
 
-	for (size_t i = 0; file && i < len; i++)
-		buf_putc(out, file[i] == ';' ? ':' : (unsigned char)file[i] < ' ' ? ' ' : file[i]);
-	buf_printf(out, ":%lld", (long long)import_int(t, import_at(t, frame, 1), 0));
+	if (file)
+		import_folded_frame(out, file, len);
+	buf_printf(&out->text, ":%lld", (long long)import_int(t, import_at(t, frame, 1), 0));
 }
 
 static int put_trace(struct import_folded *f, const struct import_tree *t, import_ref trace)
@@ -37,27 +36,16 @@ static int put_trace(struct import_folded *f, const struct import_tree *t, impor
 		return 0;
 	}
 	while (n) {
-		put_frame(&f->text, t, stack[--n]);
+		put_frame(f, t, stack[--n]);
 		if (n)
 			buf_putc(&f->text, ';');
 	}
-	if (f->n == f->cap) {
-		size_t cap = f->cap ? f->cap * 2 : 256;
-		struct import_line *l = realloc(f->lines, cap * sizeof(*l));
-
-		if (!l)
-			return -ENOMEM;
-		f->lines = l;
-		f->cap = cap;
-	}
-	f->lines[f->n++] = (struct import_line){ at, f->text.len - at, (double)bytes };
-	f->total += (double)bytes;
-	return f->text.error;
+	return import_folded_add(f, at, (double)bytes);
 }
 
 int import_tracemalloc(const void *data, size_t len, struct import_folded *ret, struct err *e)
 {
-	struct import_folded f = { .unit = "bytes", .what = "tracemalloc" };
+	struct import_folded f = {.unit = "bytes", .what = "tracemalloc"};
 	struct import_tree t;
 	import_ref traces;
 	int rc = import_pickle(data, len, &t, e);

@@ -12,7 +12,7 @@ void import_tree_done(struct import_tree *t)
 {
 	free(t->values);
 	free(t->cells);
-	*t = (struct import_tree){ .root = IMPORT_NULL };
+	*t = (struct import_tree){.root = IMPORT_NULL};
 }
 
 static int grow(void *items, size_t n, size_t *cap, size_t size)
@@ -56,7 +56,7 @@ int import_push(struct import_tree *t, import_ref list, import_ref item)
 	if (rc)
 		return rc;
 	at = (uint32_t)t->n_cells++;
-	t->cells[at] = (struct import_cell){ item, IMPORT_NULL };
+	t->cells[at] = (struct import_cell){item, IMPORT_NULL};
 	v = &t->values[list];
 	if (v->items.last == IMPORT_NULL)
 		v->items.first = at;
@@ -69,7 +69,7 @@ int import_push(struct import_tree *t, import_ref list, import_ref item)
 
 static const struct import_value *look(const struct import_tree *t, import_ref v)
 {
-	static const struct import_value none = { .type = IMPORT_NONE };
+	static const struct import_value none = {.type = IMPORT_NONE};
 
 	return v < t->n ? &t->values[v] : &none;
 }
@@ -117,9 +117,9 @@ uint32_t import_first(const struct import_tree *t, import_ref v)
 {
 	const struct import_value *x = look(t, v);
 
-	return x->type == IMPORT_LIST || x->type == IMPORT_DICT || x->type == IMPORT_OBJECT ?
-		       x->items.first :
-		       IMPORT_NULL;
+	return x->type == IMPORT_LIST || x->type == IMPORT_DICT || x->type == IMPORT_OBJECT
+		       ? x->items.first
+		       : IMPORT_NULL;
 }
 
 uint32_t import_next(const struct import_tree *t, uint32_t cell)

@@ -15,7 +15,7 @@
 
 #define IMPORT_VALUES_MAX (64u << 20) /* values and cells of one file */
 #define IMPORT_STACK_MAX (1u << 20)   /* values open at once */
-#define IMPORT_DEPTH_MAX 200	      /* of nested values, marshal only */
+#define IMPORT_DEPTH_MAX 200          /* of nested values, marshal only */
 
 enum import_type {
 	IMPORT_NONE,
@@ -44,7 +44,7 @@ struct import_value {
 		} text;
 		struct {
 			uint32_t first, last; /* cells; IMPORT_NULL none */
-			uint32_t n;	      /* cells: of a dict two for each pair */
+			uint32_t n;           /* cells: of a dict two for each pair */
 		} items;
 	};
 };

@@ -6,27 +6,20 @@
 
 #include <string.h>
 
-#include "trace/reader.h"
+#include "trace/reading.h"
 
-#define ROW(name, op, at) {name, sizeof(name) - 1, op, at}
+#define ROW(name, op, at)                                                                          \
+	{                                                                                          \
+		name, sizeof(name) - 1, op, at                                                     \
+	}
 #define COLUMN(name, field) ROW(name, KEY_COLUMN, offsetof(struct event, field))
 
 static const struct key_row event_rows[] = {
-	ROW("ph", KEY_PHASE, 0),
-	ROW("cat", KEY_CAT, 0),
-	ROW("name", KEY_NAME, 0),
-	ROW("pid", KEY_PID, 0),
-	ROW("tid", KEY_TID, 0),
-	ROW("ts", KEY_TS, 0),
-	ROW("dur", KEY_DUR, 0),
-	ROW("args", KEY_ARGS, 0),
-	ROW("id", KEY_SKIP, 0),
-	ROW("s", KEY_SKIP, 0),
-	ROW("bp", KEY_SKIP, 0),
-	ROW("tts", KEY_SKIP, 0),
-	ROW("tdur", KEY_SKIP, 0),
-	ROW("cname", KEY_SKIP, 0),
-	{NULL, 0, 0, 0},
+	ROW("ph", KEY_PHASE, 0),  ROW("cat", KEY_CAT, 0),    ROW("name", KEY_NAME, 0),
+	ROW("pid", KEY_PID, 0),   ROW("tid", KEY_TID, 0),    ROW("ts", KEY_TS, 0),
+	ROW("dur", KEY_DUR, 0),   ROW("args", KEY_ARGS, 0),  ROW("id", KEY_SKIP, 0),
+	ROW("s", KEY_SKIP, 0),    ROW("bp", KEY_SKIP, 0),    ROW("tts", KEY_SKIP, 0),
+	ROW("tdur", KEY_SKIP, 0), ROW("cname", KEY_SKIP, 0), {NULL, 0, 0, 0},
 };
 
 static const struct key_row args_rows[] = {

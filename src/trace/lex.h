@@ -73,12 +73,11 @@ static inline uint32_t lex_neon_bits(uint8x16_t m)
 static inline uint32_t lex_same(const unsigned char *a, const unsigned char *b)
 {
 #if LEX_STEP == 32
-	return (uint32_t)_mm256_movemask_epi8(
-		_mm256_cmpeq_epi8(_mm256_loadu_si256((const void *)a),
-				  _mm256_loadu_si256((const void *)b)));
+	return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(
+		_mm256_loadu_si256((const void *)a), _mm256_loadu_si256((const void *)b)));
 #elif LEX_STEP == 16 && defined(__SSE2__)
-	return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128((const void *)a),
-							  _mm_loadu_si128((const void *)b)));
+	return (uint32_t)_mm_movemask_epi8(
+		_mm_cmpeq_epi8(_mm_loadu_si128((const void *)a), _mm_loadu_si128((const void *)b)));
 #elif LEX_STEP == 16
 	return lex_neon_bits(vceqq_u8(vld1q_u8(a), vld1q_u8(b)));
 #else
@@ -106,8 +105,7 @@ static inline uint32_t lex_quotes(const unsigned char *p)
 #elif LEX_STEP == 16
 	uint8x16_t v = vld1q_u8(p);
 
-	return lex_neon_bits(
-		vorrq_u8(vceqq_u8(v, vdupq_n_u8('"')), vceqq_u8(v, vdupq_n_u8('\\'))));
+	return lex_neon_bits(vorrq_u8(vceqq_u8(v, vdupq_n_u8('"')), vceqq_u8(v, vdupq_n_u8('\\'))));
 #else
 	uint64_t v = lex_load64(p);
 
@@ -139,9 +137,9 @@ static inline uint32_t lex_brackets(const unsigned char *p)
 	uint8x16_t v = vld1q_u8(p);
 	uint8x16_t w = vorrq_u8(v, vdupq_n_u8(0x20));
 
-	return lex_neon_bits(vorrq_u8(
-		vceqq_u8(v, vdupq_n_u8('"')),
-		vorrq_u8(vceqq_u8(w, vdupq_n_u8('{')), vceqq_u8(w, vdupq_n_u8('}')))));
+	return lex_neon_bits(
+		vorrq_u8(vceqq_u8(v, vdupq_n_u8('"')),
+			 vorrq_u8(vceqq_u8(w, vdupq_n_u8('{')), vceqq_u8(w, vdupq_n_u8('}')))));
 #else
 	uint64_t v = lex_load64(p);
 	uint64_t w = v | 0x2020202020202020u;
@@ -174,6 +172,13 @@ static inline const unsigned char *lex_string(const unsigned char *p, const unsi
 static inline bool lex_is_space(unsigned char c)
 {
 	return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* A character of a number, or of a word without quotes such as N/A. */
+static inline bool lex_is_word(unsigned char c)
+{
+	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '-' ||
+	       c == '+' || c == '.' || c == '/' || c == '_';
 }
 
 static inline const unsigned char *lex_space(const unsigned char *p)

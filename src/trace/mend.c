@@ -4,11 +4,14 @@
  * told apart, and parsed again. The event's end is where the next event begins:
  * "}, {" followed by a key that events have.
  */
+#include "trace/mend.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "trace/key.h"
-#include "trace/mend.h"
+
+#define AHEAD 256
 
 typedef const unsigned char *place;
 
@@ -52,8 +55,8 @@ static bool begins_event(place p, place from, place end)
 	return key_at(lex_space(p + 1), end, false, &key, &len);
 }
 
-/* p at ]: does it close the events? */
-static bool closes_events(place p, place from, place end)
+/* p at ]: does it close the events? at_end: no text comes behind `end`. */
+static bool closes_events(place p, place from, place end, bool at_end)
 {
 	place before = space_back(p, from), after = lex_space(p + 1), key;
 	size_t len;
@@ -63,25 +66,32 @@ static bool closes_events(place p, place from, place end)
 	if (before <= from || before[-1] != '}')
 		return false;
 	if (after >= end)
-		return true;
+		return at_end;
 	if (*after == '}')
-		return lex_space(after + 1) >= end;
+		return at_end && lex_space(after + 1) >= end;
 	return *after == ',' && key_at(lex_space(after + 1), end, true, &key, &len) &&
 	       !key_is_event((const char *)key, len);
 }
 
+/* Each question is answered by the AHEAD bytes from there on, so that the answer does not
+ * depend on how much text happens to be at hand. */
 place mend_boundary(place p, place end, bool at_end)
 {
 	place from = p;
 
 	for (p++; p < end; p++) {
-		place q;
+		bool last = end - p <= AHEAD;
+		place limit = last ? end : p + AHEAD, q;
 
-		if (*p == '{' && begins_event(p, from, end)) {
+		if (*p != '{' && *p != ']')
+			continue;
+		if (last && !at_end)
+			return NULL;
+		if (*p == '{' && begins_event(p, from, limit)) {
 			q = space_back(p, from);
 			return q[-1] == ',' ? q - 1 : q;
 		}
-		if (*p == ']' && (at_end || end - p > 256) && closes_events(p, from, end))
+		if (*p == ']' && closes_events(p, from, limit, last))
 			return p;
 	}
 	return at_end ? end : NULL;
@@ -171,7 +181,8 @@ static place mend_text(struct mend *m, place p, bool in_array)
 		comma = space_back(p, from);
 		if (!in_array && comma > from && comma[-1] == ',' &&
 		    key_at(p, m->end, true, &key, &len)) {
-			notes_add(m->t, NOTES_MISSING_QUOTE, m->offset + (size_t)(comma - 1 - m->from),
+			notes_add(m->t, NOTES_MISSING_QUOTE,
+				  m->offset + (size_t)(comma - 1 - m->from),
 				  "the key %.*s follows a text without end", (int)len,
 				  (const char *)key);
 			put_text(m, from, comma - 1);
@@ -222,22 +233,16 @@ static place mend_array(struct mend *m, place p)
 
 static place mend_object(struct mend *m, place p);
 
-/* A word or number: as it is, or null. */
+/* A word or number: as it is if it is one, else null. */
 static place mend_word(struct mend *m, place p)
 {
-	place from = p;
+	place from = p, q;
 
-	while (p < m->end && *p != ',' && *p != '}' && *p != ']' && *p != '\n' && *p != '"' &&
-	       !lex_is_space(*p))
+	while (p < m->end && !lex_is_space(*p) && !strchr(",}]\"", *p))
 		p++;
-	for (place q = from; q < p; q++) {
-		bool word = (*q >= '0' && *q <= '9') || ((*q | 0x20) >= 'a' && (*q | 0x20) <= 'z') ||
-			    *q == '-' || *q == '+' || *q == '.';
-
-		if (!word)
-			from = p;
-	}
-	if (from == p)
+	for (q = from; q < p && lex_is_word(*q); q++)
+		;
+	if (q < p || from == p)
 		put(m, "null", 4);
 	else
 		put(m, from, (size_t)(p - from));
@@ -296,10 +301,10 @@ static place mend_object(struct mend *m, place p)
 	return p < m->end ? p + 1 : p;
 }
 
-enum event_result mend_event(struct reader *r, const unsigned char *p,
-			     const unsigned char **ret_p, bool *ret_lost)
+enum event_result mend_event(struct reader *r, const unsigned char *p, const unsigned char **ret_p,
+			     bool *ret_lost)
 {
-	struct mend m = {.t = r->t, .offset = reader_offset(r, p), .from = p};
+	struct mend m = {.t = r->t, .offset = reading_offset(r, p), .from = p};
 	struct reader saved = *r;
 	const unsigned char *rest;
 	enum event_result got = EVENT_BAD;
@@ -309,6 +314,12 @@ enum event_result mend_event(struct reader *r, const unsigned char *p,
 	if (!m.end)
 		return EVENT_MORE;
 	*ret_p = m.end;
+	if (m.end - p > MEND_MAX) {
+		*ret_lost = true;
+		notes_add(r->t, NOTES_EVENT_LOST, reading_offset(r, p),
+			  "an event of %zu bytes that is no JSON", (size_t)(m.end - p));
+		return EVENT_OK;
+	}
 	mend_object(&m, p);
 	put(&m, " ", 1);
 	if (m.failed) {
@@ -327,7 +338,7 @@ enum event_result mend_event(struct reader *r, const unsigned char *p,
 	if (!*ret_lost)
 		take_event(r);
 	notes_add(r->t, *ret_lost ? NOTES_EVENT_LOST : NOTES_EVENT_MENDED,
-		  reader_offset(&saved, saved.bad_at), "found %s, expected %s",
+		  reading_offset(&saved, saved.bad_at), "found %s, expected %s",
 		  notes_show(saved.bad_at, saved.end, show), saved.bad_expected);
 	free(m.out);
 	r->text = saved.text;

@@ -78,18 +78,19 @@ static int put_one(struct trace *const t[], size_t i, const struct merge_options
 	return 0;
 }
 
-int merge_traces(struct trace *const t[], size_t n, const struct merge_options *o,
-		 const char *path, struct merge_result *ret, struct err *e)
+int merge_traces(struct trace *const t[], size_t n, const struct merge_options *o, const char *path,
+		 struct merge_result *ret, struct err *e)
 {
-	struct merge_result result = { .is_one_clock = true };
-	struct write_shift s = { 0 };
+	struct merge_result result = {.is_one_clock = true};
+	struct write_shift s = {0};
 	struct write_sink *sink;
 	bool has_event = false;
 	struct buf head;
 	int rc;
 
 	if (!n || n > MERGE_TRACES_MAX)
-		return err_set(e, -EINVAL, "merge takes 1 to %u traces, not %zu", MERGE_TRACES_MAX, n);
+		return err_set(e, -EINVAL, "merge takes 1 to %u traces, not %zu", MERGE_TRACES_MAX,
+			       n);
 	rc = write_open(path, &sink, e);
 	if (rc)
 		return rc;

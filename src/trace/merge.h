@@ -8,8 +8,9 @@
 
 #include "trace/convert.h"
 
-#define MERGE_PID_STEP 10000000ll /* added to number pids for each place in the list: pids of
-				     Linux are below 2^22 */
+#define MERGE_PID_STEP                                                                             \
+	10000000ll /* added to number pids for each place in the list: pids of                     \
+		      Linux are below 2^22 */
 #define MERGE_TRACES_MAX 100000u
 
 struct merge_options {
@@ -30,7 +31,7 @@ struct merge_result {
  * numbers plus place * MERGE_PID_STEP, others and process names after "rank N"; correlation,
  * external and python ids beyond those of the traces before. 0, -EINVAL (n 0 or above the
  * maximum), or as convert_trace(). */
-int merge_traces(struct trace *const t[], size_t n, const struct merge_options *o,
-		 const char *path, struct merge_result *ret, struct err *e);
+int merge_traces(struct trace *const t[], size_t n, const struct merge_options *o, const char *path,
+		 struct merge_result *ret, struct err *e);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "trace/decimal.h"
-#include "trace/reader.h"
+#include "trace/reading.h"
 
 typedef const unsigned char *place;
 
@@ -167,8 +167,8 @@ static void read_distributed(struct reader *r, const struct item *of)
 	}
 }
 
-void meta_value(struct reader *r, const unsigned char *key, size_t key_len,
-		const unsigned char *p, const unsigned char *end)
+void meta_value(struct reader *r, const unsigned char *key, size_t key_len, const unsigned char *p,
+		const unsigned char *end)
 {
 	struct trace_meta *m = &r->t->meta;
 	struct item x = {(const char *)key, key_len, p, end};
@@ -207,8 +207,9 @@ void meta_value(struct reader *r, const unsigned char *key, size_t key_len,
 		if (!number(&x, &v)) {
 			char show[64];
 
-			notes_add(r->t, NOTES_META, reader_offset(r, p), "%s is %s, expected a number",
-				  rows[i].key, notes_show(p, end, show));
+			notes_add(r->t, NOTES_META, reading_offset(r, p),
+				  "%s is %s, expected a number", rows[i].key,
+				  notes_show(p, end, show));
 			continue;
 		}
 		if (rows[i].number)

@@ -2,7 +2,7 @@
  *
  * notes.c - what was not as it should be, counted by kind, with the first place.
  */
-#include "trace/reader.h"
+#include "trace/reading.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -68,6 +68,9 @@ void notes_add(struct trace *t, enum notes_kind kind, uint64_t offset, const cha
 	struct trace_note *n = &t->notes[kind];
 	va_list ap;
 
+	/* These are counted once a text, whose id stays known when its event is read again. */
+	if (kind != NOTES_CONTROL && kind != NOTES_NOT_UTF8)
+		t->noted[t->n_noted++ % NOTES_LOG] = (uint8_t)kind;
 	if (n->count++)
 		return;
 	n->kind = kind;
@@ -75,6 +78,12 @@ void notes_add(struct trace *t, enum notes_kind kind, uint64_t offset, const cha
 	va_start(ap, fmt);
 	vsnprintf(n->text, sizeof(n->text), fmt, ap);
 	va_end(ap);
+}
+
+void notes_undo(struct trace *t, uint64_t since)
+{
+	for (unsigned i = 0; i < NOTES_LOG && t->n_noted > since; i++)
+		t->notes[t->noted[--t->n_noted % NOTES_LOG]].count--;
 }
 
 void notes_close(struct trace *t)

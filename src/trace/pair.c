@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "trace/reader.h"
+#include "trace/reading.h"
 
 struct pair_open {
 	struct block_row row;

@@ -16,25 +16,27 @@
 #include <string.h>
 
 const struct repair_row repair_rows[REPAIR_KINDS] = {
-	[REPAIR_QUOTE] = { "quote", "A quote within a text got its backslash, a missing one was added.", false },
-	[REPAIR_CONTROL] = { "control-character", "A raw control character became an escape.",
-			     false },
-	[REPAIR_UTF8] = { "not-utf8", "Bytes that are not UTF-8 became U+FFFD.", true },
-	[REPAIR_ESCAPE] = { "escape", "A backslash before no escape became two.", false },
-	[REPAIR_WORD] = { "bare-word", "NaN, N/A and other words without quotes became texts.",
-			  false },
-	[REPAIR_COMMA] = { "comma", "A comma too many was left out, a missing one added.", false },
-	[REPAIR_MISSING] = { "missing-value", "A value that is not there became null.", false },
-	[REPAIR_LOST] = { "event-lost", "An event could not be mended and was left out.", true },
-	[REPAIR_BETWEEN] = { "between-events", "Text between events was left out.", true },
-	[REPAIR_MEMBER] = { "member-lost", "A member of the top object was left out.", true },
-	[REPAIR_TRUNCATED] = { "truncated",
-			       "The text ends early; it was closed behind the last whole event.",
-			       true },
-	[REPAIR_COMPRESSION] = { "compression", "The compressed data ends early or is damaged.",
-				 true },
-	[REPAIR_BOM] = { "byte-order-mark", "A byte order mark was left out.", false },
-	[REPAIR_TRAILING] = { "trailing", "Text behind the end was left out.", true },
+	[REPAIR_QUOTE] = {"quote",
+			  "A quote within a text got its backslash, a missing one was added.",
+			  false},
+	[REPAIR_CONTROL] = {"control-character", "A raw control character became an escape.",
+			    false},
+	[REPAIR_UTF8] = {"not-utf8", "Bytes that are not UTF-8 became U+FFFD.", true},
+	[REPAIR_ESCAPE] = {"escape", "A backslash before no escape became two.", false},
+	[REPAIR_WORD] = {"bare-word", "NaN, N/A and other words without quotes became texts.",
+			 false},
+	[REPAIR_COMMA] = {"comma", "A comma too many was left out, a missing one added.", false},
+	[REPAIR_MISSING] = {"missing-value", "A value that is not there became null.", false},
+	[REPAIR_LOST] = {"event-lost", "An event could not be mended and was left out.", true},
+	[REPAIR_BETWEEN] = {"between-events", "Text between events was left out.", true},
+	[REPAIR_MEMBER] = {"member-lost", "A member of the top object was left out.", true},
+	[REPAIR_TRUNCATED] = {"truncated",
+			      "The text ends early; it was closed behind the last whole event.",
+			      true},
+	[REPAIR_COMPRESSION] = {"compression", "The compressed data ends early or is damaged.",
+				true},
+	[REPAIR_BOM] = {"byte-order-mark", "A byte order mark was left out.", false},
+	[REPAIR_TRAILING] = {"trailing", "Text behind the end was left out.", true},
 };
 
 void repair_note(struct repair_result *r, enum repair_kind kind, uint64_t offset, repair_place p,
@@ -182,8 +184,8 @@ static int one_event(struct file *f)
 			f->at = (size_t)(stop - f->data);
 			return 0;
 		}
-		rc = more && !f->at_end && f->n - f->at < REPAIR_EVENT_MAX ? -EAGAIN :
-									    broken_event(f);
+		rc = more && !f->at_end && f->n - f->at < REPAIR_EVENT_MAX ? -EAGAIN
+									   : broken_event(f);
 		if (rc != -EAGAIN)
 			return rc;
 		rc = fill(f);
@@ -299,7 +301,8 @@ static int member_value(struct file *f, const struct buf *key)
 	if (!len) {
 		used = loose_end(f);
 		if (!repair_value(text, used, offset(f, here(f)), &f->mended, f->r)) {
-			note(f, f->at_end && f->at + used == f->n ? REPAIR_TRUNCATED : REPAIR_MEMBER,
+			note(f,
+			     f->at_end && f->at + used == f->n ? REPAIR_TRUNCATED : REPAIR_MEMBER,
 			     here(f));
 			f->at += used;
 			return 0;
@@ -415,8 +418,8 @@ static int whole(struct file *f)
 
 int repair_file(const char *in, const char *out, struct repair_result *ret, struct err *e)
 {
-	struct repair_result result = { .events = 0 };
-	struct file f = { .r = &result, .e = e };
+	struct repair_result result = {.events = 0};
+	struct file f = {.r = &result, .e = e};
 	int rc = source_open(in, &f.in, e);
 
 	if (rc)

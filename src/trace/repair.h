@@ -15,19 +15,19 @@
 #include <stdint.h>
 
 enum repair_kind {
-	REPAIR_QUOTE,	    /* a quote within a text got its backslash */
-	REPAIR_CONTROL,	    /* a raw control character became an escape */
-	REPAIR_UTF8,	    /* bytes that are no UTF-8 became U+FFFD */
-	REPAIR_ESCAPE,	    /* a backslash before no escape became two */
-	REPAIR_WORD,	    /* NaN, N/A and other bare words became texts */
-	REPAIR_COMMA,	    /* a comma too many was left out, a missing one added */
-	REPAIR_MISSING,	    /* a value that is not there became null */
-	REPAIR_LOST,	    /* an event could not be mended: left out */
-	REPAIR_BETWEEN,	    /* text between events that is no event: left out */
-	REPAIR_MEMBER,	    /* a member of the top object could not be mended: left out */
+	REPAIR_QUOTE,       /* a quote within a text got its backslash */
+	REPAIR_CONTROL,     /* a raw control character became an escape */
+	REPAIR_UTF8,        /* bytes that are no UTF-8 became U+FFFD */
+	REPAIR_ESCAPE,      /* a backslash before no escape became two */
+	REPAIR_WORD,        /* NaN, N/A and other bare words became texts */
+	REPAIR_COMMA,       /* a comma too many was left out, a missing one added */
+	REPAIR_MISSING,     /* a value that is not there became null */
+	REPAIR_LOST,        /* an event could not be mended: left out */
+	REPAIR_BETWEEN,     /* text between events that is no event: left out */
+	REPAIR_MEMBER,      /* a member of the top object could not be mended: left out */
 	REPAIR_TRUNCATED,   /* the text ends early: closed behind the last whole event */
 	REPAIR_COMPRESSION, /* the compressed data ends early or is damaged */
-	REPAIR_BOM,	    /* a byte order mark was left out */
+	REPAIR_BOM,         /* a byte order mark was left out */
 	REPAIR_TRAILING,    /* text behind the end was left out */
 	REPAIR_KINDS
 };
@@ -35,14 +35,14 @@ enum repair_kind {
 struct repair_row {
 	const char *name;    /* "quote" */
 	const char *meaning; /* a sentence */
-	bool loses;	     /* something of the file is gone */
+	bool loses;          /* something of the file is gone */
 };
 extern const struct repair_row repair_rows[REPAIR_KINDS];
 
 struct repair_mend {
 	uint64_t count;
 	uint64_t offset; /* of the first, byte in the JSON */
-	char text[120];	 /* what stood there, printable */
+	char text[120];  /* what stood there, printable */
 };
 
 struct repair_result {
@@ -52,7 +52,7 @@ struct repair_result {
 };
 
 #define REPAIR_EVENT_MAX (64u << 20) /* bytes of one event or member; a longer one is lost */
-#define REPAIR_DEPTH_MAX 64	     /* arrays and objects within an event */
+#define REPAIR_DEPTH_MAX 64          /* arrays and objects within an event */
 
 /* Copy IN ("-" stdin; gz and zst by content) to OUT ("-" stdout; .gz, .zst compress). OUT may
  * be IN: it is replaced at the end. 0; -EBADMSG: no events' array in it; what reading and

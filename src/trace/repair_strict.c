@@ -96,7 +96,7 @@ static repair_place number(repair_place p, repair_place end, bool *ret_more)
 
 static repair_place word(repair_place p, repair_place end, bool *ret_more)
 {
-	static const char *const words[] = { "true", "false", "null" };
+	static const char *const words[] = {"true", "false", "null"};
 
 	for (int i = 0; i < 3; i++) {
 		size_t n = strlen(words[i]), have = (size_t)(end - p) < n ? (size_t)(end - p) : n;
@@ -200,7 +200,7 @@ bool repair_is_json(const void *text, size_t len)
 	p = from < end ? repair_strict(from, end, &is_more) : NULL;
 	/* A number at the very end is whole. */
 	if (!p && from < end && is_more && (*from == '-' || (*from >= '0' && *from <= '9'))) {
-		unsigned char copy[64] = { 0 };
+		unsigned char copy[64] = {0};
 		size_t n = (size_t)(end - from);
 
 		if (n + 1 >= sizeof(copy))

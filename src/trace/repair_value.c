@@ -229,7 +229,7 @@ bool repair_value(const void *text, size_t len, uint64_t offset, struct buf *out
 {
 	repair_place p = text;
 	struct repair_result before = *r;
-	struct mender m = { p, p + len, offset, out, r, 0 };
+	struct mender m = {p, p + len, offset, out, r, 0};
 
 	buf_reset(out);
 	p = value(&m, repair_blanks(p, m.end), false);

@@ -191,8 +191,8 @@ static int read_gzip(struct source *s, unsigned char *out, size_t max, size_t *r
 		s->in_at = s->in_len - z->avail_in;
 		*ret = (size_t)(z->next_out - out);
 		if (rc != ISAL_DECOMP_OK && rc != ISAL_END_INPUT)
-			s->damage = rc == ISAL_INCORRECT_CHECKSUM ? "the gzip checksum is wrong" :
-								     "the gzip data is damaged";
+			s->damage = rc == ISAL_INCORRECT_CHECKSUM ? "the gzip checksum is wrong"
+								  : "the gzip data is damaged";
 	}
 	return 0;
 }
@@ -245,8 +245,8 @@ static void *decompress(void *arg)
 			break;
 		slot = &g->slots[g->filled % SLOTS];
 		slot->taken = slot->len = 0;
-		rc = s->format == GZIP ? read_gzip(s, slot->data, SLOT_BYTES, &slot->len) :
-					 read_zstd(s, slot->data, SLOT_BYTES, &slot->len);
+		rc = s->format == GZIP ? read_gzip(s, slot->data, SLOT_BYTES, &slot->len)
+				       : read_zstd(s, slot->data, SLOT_BYTES, &slot->len);
 		pthread_mutex_lock(&g->lock);
 		g->rc = rc;
 		go_on = !rc && slot->len;
@@ -269,9 +269,9 @@ static int read_ring(struct source *s, void *out, size_t max, size_t *ret)
 
 	*ret = 0;
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += WAIT_MS * 1000000l;
-	until.tv_sec += until.tv_nsec / 1000000000l;
-	until.tv_nsec %= 1000000000l;
+	until.tv_nsec += WAIT_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
 	pthread_mutex_lock(&g->lock);
 	while (!g->at_end && g->filled == g->emptied && !rc)
 		rc = pthread_cond_timedwait(&g->changed, &g->lock, &until);

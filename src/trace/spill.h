@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 struct spill {
-	int fd;             /* -1: not opened yet */
-	const char *folder; /* NULL: $TMPDIR, else /var/tmp; not owned, needed until the first write */
+	int fd; /* -1: not opened yet */
+	const char
+		*folder; /* NULL: $TMPDIR, else /var/tmp; not owned, needed until the first write */
 	uint64_t size;
 };
 

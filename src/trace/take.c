@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "trace/reader.h"
+#include "trace/reading.h"
 
 typedef const unsigned char *place;
 
@@ -35,7 +35,7 @@ static void find_track(struct reader *r)
 	if (r->rc)
 		return;
 	r->rc = tracks_put(r->t, pid, tid, &r->e.track, r->offset);
-	if (r->rc || r->pid_len > READER_TRACK_TEXT || r->tid_len > READER_TRACK_TEXT)
+	if (r->rc || r->pid_len > READING_TRACK_TEXT || r->tid_len > READING_TRACK_TEXT)
 		return;
 	x = &r->recent[r->recent_at++ % 8];
 	x->is_set = true;
@@ -103,15 +103,31 @@ static int take_metadata(struct reader *r)
 	return r->rc ? r->rc : tracks_metadata(r->t, &r->e, &where);
 }
 
+/* Times evenly taken from all rows so far: when there are too many, every other goes. */
+static void sample(struct reader *r, int64_t ts)
+{
+	if (r->until_sample--)
+		return;
+	if (r->n_samples == READING_SAMPLES) {
+		for (unsigned i = 0; i < READING_SAMPLES / 2; i++)
+			r->samples[i] = r->samples[2 * i];
+		r->n_samples /= 2;
+		r->stride *= 2;
+	}
+	r->samples[r->n_samples++] = ts;
+	r->until_sample = r->stride - 1;
+}
+
 static int append(struct reader *r, const struct block_row *row)
 {
 	int rc = block_append(&r->t->blocks, row);
 
-	if (!row->ts && !row->dur)
+	if (!row->ts && !row->dur) {
 		r->has_zero = true;
-	else if (!(row->flags & TRACE_BROKEN)) {
+	} else if (!(row->flags & TRACE_BROKEN)) {
 		r->least = row->ts < r->least ? row->ts : r->least;
 		r->most = row->ts > r->most ? row->ts : r->most;
+		sample(r, row->ts);
 	}
 	if (rc == -E2BIG) {
 		notes_add(r->t, NOTES_ROWS_FULL, r->offset, "one row too many");

@@ -8,10 +8,12 @@
 #include <time.h>
 
 #include "trace/mend.h"
-#include "trace/reader.h"
+#include "trace/reading.h"
 #include "trace/source.h"
 
-#define PIECE (1u << 20) /* bytes read at a time */
+#define PIECE (1u << 20)   /* bytes read at a time */
+#define SPARE (64u << 10)  /* for what is kept from one piece to the next */
+#define FIND_KEY (1 << 20) /* bytes to look for the next key in */
 #define UNCLEAR (1u << 20) /* an event longer than this is looked at for its end */
 
 typedef const unsigned char *place;
@@ -33,7 +35,7 @@ struct top {
 	size_t cap;
 	bool has_events; /* the events' array was met */
 	place rest;      /* what must be kept for the next piece */
-	bool after_comma, after_event, in_text;
+	bool after_comma, after_event, in_gap, in_text;
 	unsigned depth; /* SKIPPING */
 	int64_t told;   /* progress: when last, ns */
 };
@@ -50,7 +52,7 @@ static int tell(struct top *x)
 	if (!g->fn)
 		return 0;
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	ns = now.tv_sec * 1000000000ll + now.tv_nsec;
+	ns = now.tv_sec * 1000000000LL + now.tv_nsec;
 	if (x->told && ns - x->told < 100000000)
 		return 0;
 	x->told = ns;
@@ -71,9 +73,10 @@ static int more(struct top *x, place p)
 	if (keep)
 		memmove(x->buf, p, keep);
 	if (keep > want)
-		want = keep; /* the larger it is, the more at once, so that looking again is cheap */
+		want = keep; /* the larger it is, the more at once, so that looking again is cheap
+			      */
 	if (x->cap < keep + want + LEX_PAD) {
-		size_t cap = keep + want + LEX_PAD;
+		size_t cap = 2 * keep + want + SPARE + LEX_PAD;
 		unsigned char *buf = realloc(x->buf, cap);
 
 		if (!buf)
@@ -104,18 +107,21 @@ static place lose(struct top *x, place p, place to)
 	struct reader *r = x->r;
 	char show[64];
 
-	notes_add(r->t, NOTES_BETWEEN, reader_offset(r, p), "found %s, expected an event or ]",
+	notes_add(r->t, NOTES_BETWEEN, reading_offset(r, p), "found %s, expected an event or ]",
 		  notes_show(p, r->end, show));
 	return to;
 }
 
-/* p where no event begins: the next {, or ]. */
+/* p where no event begins: the next {, or ]. Told once until something else comes. */
 static place find_event(struct top *x, place p)
 {
 	place q = p;
 
-	while (q < x->r->end && *q != '{' && *q != ']')
+	while (q < x->r->end && *q != '{' && *q != ']' && *q != ',')
 		q++;
+	if (x->in_gap)
+		return q;
+	x->in_gap = true;
 	return lose(x, p, q);
 }
 
@@ -124,6 +130,7 @@ static place one_event(struct top *x, place p)
 	struct reader *r = x->r;
 	place next = p;
 	bool lost;
+	uint64_t noted = r->t->n_noted;
 	enum event_result got = r->set->parse(r, p, &next);
 
 	if (got == EVENT_OK) {
@@ -132,6 +139,7 @@ static place one_event(struct top *x, place p)
 	}
 	if (r->rc)
 		return NULL;
+	notes_undo(r->t, noted);
 	if (got == EVENT_MORE) {
 		if (r->end - p < UNCLEAR || !mend_boundary(p, r->end, false))
 			return NULL;
@@ -155,27 +163,29 @@ static place in_events(struct top *x, place p)
 			place next = one_event(x, p);
 
 			if (next && !x->after_comma && x->after_event)
-				notes_add(r->t, NOTES_COMMA, reader_offset(r, p),
+				notes_add(r->t, NOTES_COMMA, reading_offset(r, p),
 					  "no comma between events");
 
 			if (!next) {
 				x->rest = p;
 				return NULL;
 			}
-			x->after_comma = false;
+			x->after_comma = x->in_gap = false;
 			x->after_event = true;
 			p = next;
 		} else if (*p == ',') {
 			if (x->after_comma)
-				notes_add(r->t, NOTES_COMMA, reader_offset(r, p),
+				notes_add(r->t, NOTES_COMMA, reading_offset(r, p),
 					  "a comma too many between events");
 			x->after_comma = true;
+			x->in_gap = false;
 			p++;
 		} else if (*p == ']') {
 			if (x->after_comma)
-				notes_add(r->t, NOTES_COMMA, reader_offset(r, p),
+				notes_add(r->t, NOTES_COMMA, reading_offset(r, p),
 					  "a comma after the last event");
 			x->state = r->t->meta.has_object ? IN_OBJECT : AFTER;
+			x->in_gap = false;
 			r->t->meta.is_complete = !r->t->meta.has_object;
 			return p + 1;
 		} else {
@@ -210,66 +220,80 @@ static place skipping(struct top *x, place p)
 	return p < r->end ? p : r->end;
 }
 
+/* The last character before p that is no blank; a line break counts as none. */
+static place before_space(place p, place from)
+{
+	for (p--; p > from && (*p == ' ' || *p == '\t'); p--)
+		;
+	return p;
+}
+
 /* The value at p is no JSON: where the next key of the top object may be. */
 static place find_key(struct top *x, place p)
 {
 	static const char events[] = "\"traceEvents\"";
 	struct reader *r = x->r;
-	place found = memmem(p, (size_t)(r->end - p), events, sizeof(events) - 1);
+	place q = p + 1, limit = r->end - p > FIND_KEY ? p + FIND_KEY : r->end;
 	char show[64];
 
-	notes_add(r->t, NOTES_META, reader_offset(r, r->bad_at), "found %s, expected %s",
+	for (; q < limit; q++)
+		if ((*q == '"' && !memcmp(q, events, sizeof(events) - 1)) ||
+		    (*q == '"' && *before_space(q, p) == '\n'))
+			break;
+	if (q >= limit && r->end - p <= FIND_KEY && !r->at_end)
+		return NULL;
+	notes_add(r->t, NOTES_META, reading_offset(r, r->bad_at), "found %s, expected %s",
 		  notes_show(r->bad_at, r->end, show), r->bad_expected);
-	if (found)
-		return found;
-	for (place q = p + 1; q < r->end; q++)
-		if (*q == '\n' && *lex_space(q) == '"')
-			return lex_space(q);
-	return r->end;
+	return q < r->end ? q : r->end;
+}
+
+/* The value at p of the top object's key; key is without quotes. */
+static place one_value(struct top *x, place key, size_t len, place p)
+{
+	struct reader *r = x->r;
+	place end;
+
+	if (len == 11 && !memcmp(key, "traceEvents", 11) && *p == '[') {
+		x->state = IN_EVENTS;
+		x->has_events = true;
+		return p + 1;
+	}
+	end = r->set->skip(r, p);
+	if (end && end >= r->end && !r->at_end)
+		return NULL; /* a number may go on */
+	if (end) {
+		meta_value(r, key, len, p, end);
+		return end;
+	}
+	if (r->bad_at < r->end || r->at_end)
+		return find_key(x, key);
+	if (r->end - p > READING_EVENT_MAX && (*p == '[' || *p == '{')) {
+		notes_add(r->t, NOTES_META, reading_offset(r, p),
+			  "the value of %.*s is over 64 MiB", len > 80 ? 80 : (int)len,
+			  (const char *)key);
+		x->state = SKIPPING;
+		x->depth = 0;
+		x->in_text = false;
+		return p;
+	}
+	return NULL;
 }
 
 static place one_key(struct top *x, place p)
 {
 	struct reader *r = x->r;
-	place key = p + 1, value, end;
-	size_t len;
+	place behind = r->set->skip(r, p), value;
 
-	value = r->set->skip(r, p);
-	if (!value)
-		goto no_value;
-	len = (size_t)(value - 1 - key);
-	value = lex_space(value);
+	if (!behind)
+		return r->bad_at >= r->end && !r->at_end ? NULL : find_key(x, p + 1);
+	value = lex_space(behind);
 	if (value < r->end && *value != ':') {
 		r->bad_at = value;
 		r->bad_expected = "a colon";
 		return find_key(x, value);
 	}
 	value = lex_space(value + 1);
-	if (value >= r->end)
-		return NULL;
-	if (len == 11 && !memcmp(key, "traceEvents", 11) && *value == '[') {
-		x->state = IN_EVENTS;
-		x->has_events = true;
-		return value + 1;
-	}
-	end = r->set->skip(r, value);
-	if (end && end >= r->end && !r->at_end)
-		return NULL; /* a number may go on */
-	if (end) {
-		meta_value(r, key, len, value, end);
-		return end;
-	}
-	if (r->bad_at >= r->end && !r->at_end && r->end - p > READER_EVENT_MAX &&
-	    (*value == '[' || *value == '{')) {
-		notes_add(r->t, NOTES_META, reader_offset(r, p), "the value of %.*s is over 64 MiB",
-			  len > 80 ? 80 : (int)len, (const char *)key);
-		x->state = SKIPPING;
-		x->depth = 0;
-		x->in_text = false;
-		return value;
-	}
-no_value:
-	return r->bad_at >= r->end && !r->at_end ? NULL : find_key(x, p + 1);
+	return value < r->end ? one_value(x, p + 1, (size_t)(behind - 2 - p), value) : NULL;
 }
 
 static place in_object(struct top *x, place p)
@@ -277,6 +301,7 @@ static place in_object(struct top *x, place p)
 	struct reader *r = x->r;
 
 	while (!r->rc && x->state == IN_OBJECT) {
+		uint64_t noted;
 		place next;
 
 		p = lex_space(p);
@@ -285,20 +310,25 @@ static place in_object(struct top *x, place p)
 		if (*p == '}') {
 			r->t->meta.is_complete = true;
 			x->state = AFTER;
+			x->in_gap = false;
 			return p + 1;
 		}
 		if (*p != '"') {
-			if (*p != ',')
+			if (*p != ',' && !x->in_gap)
 				lose(x, p, p);
+			x->in_gap = *p != ',';
 			p++;
 			continue;
 		}
 		r->bad_at = NULL;
+		noted = r->t->n_noted;
 		next = one_key(x, p);
 		if (!next) {
+			notes_undo(r->t, noted);
 			x->rest = p;
 			return NULL;
 		}
+		x->in_gap = false;
 		p = next;
 	}
 	return p;
@@ -322,8 +352,9 @@ static place start(struct top *x, place p)
 		return p;
 	if (*p != '{' && *p != '[') {
 		r->rc = err_set(x->e, -EBADMSG,
-				"%s is no trace: found %s at byte %llu, expected { or [", r->t->path,
-				notes_show(p, r->end, show), (unsigned long long)reader_offset(r, p));
+				"%s is no trace: found %s at byte %llu, expected { or [",
+				r->t->path, notes_show(p, r->end, show),
+				(unsigned long long)reading_offset(r, p));
 		return p;
 	}
 	r->t->meta.has_object = *p == '{';
@@ -338,9 +369,10 @@ static place after(struct top *x, place p)
 	char show[64];
 
 	p = lex_space(p);
-	if (p < r->end)
-		notes_add(r->t, NOTES_BETWEEN, reader_offset(r, p),
+	if (p < r->end && !x->in_gap)
+		notes_add(r->t, NOTES_BETWEEN, reading_offset(r, p),
 			  "found %s behind the end of the trace", notes_show(p, r->end, show));
+	x->in_gap = x->in_gap || p < r->end;
 	return r->end;
 }
 
@@ -378,15 +410,15 @@ static place digest(struct top *x)
 	return p < r->end ? p : r->end;
 }
 
-/* An event that does not end within READER_EVENT_MAX is lost; so is what it hides. */
+/* An event that does not end within READING_EVENT_MAX is lost; so is what it hides. */
 static place drop_large(struct top *x, place p)
 {
 	struct reader *r = x->r;
 
-	if (r->end - p <= 2 * (ptrdiff_t)READER_EVENT_MAX)
+	if (r->end - p <= 2 * (ptrdiff_t)READING_EVENT_MAX)
 		return p;
-	notes_add(r->t, NOTES_EVENT_LOST, reader_offset(r, p), "an event of more than %u bytes",
-		  READER_EVENT_MAX);
+	notes_add(r->t, NOTES_EVENT_LOST, reading_offset(r, p), "an event of more than %u bytes",
+		  READING_EVENT_MAX);
 	r->index++;
 	return r->end - 1;
 }
@@ -404,11 +436,12 @@ static int end_of(struct top *x, place rest)
 		return err_set(x->e, -EBADMSG, "%s is no trace: it is empty%s%s", t->path,
 			       damage ? ", " : "", damage ? damage : "");
 	if (!x->has_events)
-		return err_set(x->e, -EBADMSG,
-			       "%s is no trace: the object has no array traceEvents (%llu bytes read)",
-			       t->path, (unsigned long long)t->json);
+		return err_set(
+			x->e, -EBADMSG,
+			"%s is no trace: the object has no array traceEvents (%llu bytes read)",
+			t->path, (unsigned long long)t->json);
 	if (!t->meta.is_complete)
-		notes_add(t, NOTES_TRUNCATED, reader_offset(r, rest),
+		notes_add(t, NOTES_TRUNCATED, reading_offset(r, rest),
 			  "%llu bytes from %s on are lost, expected %s",
 			  (unsigned long long)(r->end - rest), notes_show(rest, r->end, show),
 			  x->state == IN_EVENTS ? "] at the end of the events" : "}");

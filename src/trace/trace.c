@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/reader.h"
+#include "trace/reading.h"
 #include "trace/source.h"
 
 #define DEFAULT_MEMORY (1ull << 30)
@@ -38,27 +38,29 @@ static int trace_new(const char *path, const char *folder, struct trace **ret)
 static const struct event_set *best_set(void)
 {
 #if defined(__x86_64__)
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
-	    __builtin_cpu_supports("lzcnt"))
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
 		return &event_avx2;
 #endif
 	return &event_base;
 }
 
-static int reader_init(struct reader *r)
+static int reading_init(struct reader *r)
 {
-	r->guesses = calloc(READER_GUESSES, sizeof(*r->guesses));
-	if (!r->guesses || intern_init(&r->raws) || shape_init(&r->shapes))
+	r->guesses = calloc(READING_GUESSES, sizeof(*r->guesses));
+	r->samples = calloc(READING_SAMPLES, sizeof(*r->samples));
+	r->stride = 1;
+	if (!r->samples || !r->guesses || intern_init(&r->raws) || stencil_init(&r->stencils))
 		return -ENOMEM;
 	return 0;
 }
 
-static void reader_done(struct reader *r)
+static void reading_done(struct reader *r)
 {
-	shape_done(&r->shapes);
+	stencil_done(&r->stencils);
 	intern_done(&r->raws);
 	free(r->raw_ids);
 	free(r->guesses);
+	free(r->samples);
 	free(r->scratch);
 }
 
@@ -74,7 +76,7 @@ static int read_source(const char *path, struct source *s, const struct event_se
 		return err_errno(e, rc, "%s", path);
 	r.t = t;
 	r.budget = r.o->memory ? r.o->memory : DEFAULT_MEMORY;
-	rc = reader_init(&r);
+	rc = reading_init(&r);
 	if (!rc)
 		r.text_memory = words_text(&r, (const unsigned char *)"[memory]", 8, false);
 	if (!rc)
@@ -84,7 +86,7 @@ static int read_source(const char *path, struct source *s, const struct event_se
 	if (!rc)
 		rc = finish_trace(&r);
 	pair_close(&r);
-	reader_done(&r);
+	reading_done(&r);
 	t->spill.folder = NULL;
 	if (rc) {
 		trace_free(t);
@@ -107,8 +109,8 @@ int trace_read(const char *path, const struct trace_options *o, struct trace **r
 	return rc;
 }
 
-int reader_bytes(const void *text, size_t len, size_t piece, const struct event_set *set,
-		 const struct trace_options *o, struct trace **ret, struct err *e)
+int reading_bytes(const void *text, size_t len, size_t piece, const struct event_set *set,
+		  const struct trace_options *o, struct trace **ret, struct err *e)
 {
 	struct source *s;
 	int rc = source_memory(text, len, piece, &s);
@@ -123,7 +125,7 @@ int reader_bytes(const void *text, size_t len, size_t piece, const struct event_
 int trace_read_bytes(const void *text, size_t len, const struct trace_options *o,
 		     struct trace **ret, struct err *e)
 {
-	return reader_bytes(text, len, 0, NULL, o, ret, e);
+	return reading_bytes(text, len, 0, NULL, o, ret, e);
 }
 
 void trace_free(struct trace *t)
@@ -162,8 +164,8 @@ uint32_t trace_block_rows(const struct trace *t, uint32_t k)
 
 	if (before >= t->blocks.rows)
 		return 0;
-	return t->blocks.rows - before < TRACE_BLOCK_ROWS ? (uint32_t)(t->blocks.rows - before) :
-							     TRACE_BLOCK_ROWS;
+	return t->blocks.rows - before < TRACE_BLOCK_ROWS ? (uint32_t)(t->blocks.rows - before)
+							  : TRACE_BLOCK_ROWS;
 }
 
 const struct trace_block *trace_block(struct trace *t, uint32_t k)

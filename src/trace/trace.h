@@ -102,11 +102,11 @@ struct trace_track {
 struct trace_args {
 	int32_t device, context; /* args.device, .context */
 	int32_t grid[3], block[3];
-	int32_t registers, shared_memory;             /* "registers per thread"; bytes */
+	int32_t registers, shared_memory;              /* "registers per thread"; bytes */
 	double blocks_per_sm, warps_per_sm, occupancy; /* occupancy in percent, as written */
-	int64_t bytes;                                /* memcpy, memset */
-	double bandwidth;                             /* "memory bandwidth (GB/s)" as written */
-	int32_t wait_on_stream;                       /* cuda_sync */
+	int64_t bytes;                                 /* memcpy, memset */
+	double bandwidth;                              /* "memory bandwidth (GB/s)" as written */
+	int32_t wait_on_stream;                        /* cuda_sync */
 	int64_t wait_on_record, wait_on_event;   /* "wait_on_cuda_event_record_corr_id", "..._id" */
 	uint32_t dims, types, strides, concrete; /* JSON texts: "Input Dims", "Input type", ... */
 	uint32_t stack;                          /* "Call stack" (frames parted by ';') */
@@ -176,7 +176,7 @@ struct trace_progress {
 };
 
 struct trace_options {
-	uint64_t memory;       /* bytes for this trace; 0: 1 GiB */
+	uint64_t memory;       /* bytes for this trace; 0: 1 GiB; some 20 MiB in any case */
 	const char *temporary; /* folder of the spill file; NULL: $TMPDIR, else /var/tmp */
 	bool only_columns;     /* leave dims, stacks and the like out: less memory, faster */
 	struct trace_progress progress;
@@ -197,7 +197,9 @@ uint64_t trace_rows(const struct trace *t);
 const char *trace_path(const struct trace *t);
 const struct trace_meta *trace_meta(const struct trace *t);
 
-/* Block k, resident until the next call of trace_block() with another k (or longer). */
+/* Block k, resident until the next call of trace_block() with another k (or longer). NULL: there
+ * is none, or it cannot be read back from the temporary file. Unpacking one takes about a
+ * millisecond: go over rows in order. */
 const struct trace_block *trace_block(struct trace *t, uint32_t k);
 /* Rows of block k. */
 uint32_t trace_block_rows(const struct trace *t, uint32_t k);
@@ -209,7 +211,8 @@ uint32_t trace_texts(const struct trace *t); /* ids are below this */
 /* The id of a text; 0 if the trace has no such. */
 uint32_t trace_find(const struct trace *t, const char *text);
 
-const struct trace_args *trace_args(const struct trace *t, uint32_t id); /* never NULL */
+/* Never NULL; stays as it is for 64 calls with other ids. */
+const struct trace_args *trace_args(const struct trace *t, uint32_t id);
 const struct trace_track *trace_track(const struct trace *t, uint16_t id);
 uint32_t trace_tracks(const struct trace *t);
 const struct trace_device *trace_devices(const struct trace *t, size_t *ret_n);

@@ -3,7 +3,7 @@
  * tracks.c - pairs of pid and tid as small numbers, and their names, which metadata
  * events give before or after the rows.
  */
-#include "trace/reader.h"
+#include "trace/reading.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -91,7 +91,8 @@ int tracks_put(struct trace *t, uint32_t pid, uint32_t tid, uint16_t *ret, uint6
 		if (rc)
 			return rc;
 	}
-	for (at = mix(pid, tid) & (l->n_slots - 1); l->slots[at]; at = (at + 1) & (l->n_slots - 1)) {
+	for (at = mix(pid, tid) & (l->n_slots - 1); l->slots[at];
+	     at = (at + 1) & (l->n_slots - 1)) {
 		const struct trace_track *x = &l->tracks[l->slots[at] - 1];
 
 		if (x->pid_text == pid && x->tid_text == tid) {
@@ -155,7 +156,7 @@ int tracks_metadata(struct trace *t, const struct event *e, const struct trace_t
 	uint32_t tid = thread ? where->tid_text : WHOLE_PROCESS;
 	uint32_t *slot;
 
-	if (!thread && strncmp(kind, "process_", 8))
+	if (!thread && strncmp(kind, "process_", 8) != 0)
 		return 0;
 	if (l->n_names + 1 >= l->n_name_slots / 2 && grow_names(l))
 		return -ENOMEM;

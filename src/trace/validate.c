@@ -11,15 +11,15 @@ static const struct {
 	const char *name;
 	enum validate_grade grade;
 } grades[] = {
-	{ "truncated", VALIDATE_LOST },	      { "compression", VALIDATE_LOST },
-	{ "event-lost", VALIDATE_LOST },      { "between-events", VALIDATE_LOST },
-	{ "no-time", VALIDATE_LOST },	      { "text-cut", VALIDATE_NOTE },
-	{ "zero-event", VALIDATE_NOTE },      { "far-time", VALIDATE_NOTE },
-	{ "negative-dur", VALIDATE_NOTE },    { "unpaired", VALIDATE_NOTE },
-	{ "tracks-full", VALIDATE_NOTE },     { "memory-full", VALIDATE_NOTE },
-	{ "rows-full", VALIDATE_NOTE },	      { "duplicate-key", VALIDATE_NOTE },
-	{ "number-range", VALIDATE_NOTE },    { "bad-number", VALIDATE_NOTE },
-	{ "metadata", VALIDATE_NOTE },	      { "non-finite", VALIDATE_NOTE },
+	{"truncated", VALIDATE_LOST},    {"compression", VALIDATE_LOST},
+	{"event-lost", VALIDATE_LOST},   {"between-events", VALIDATE_LOST},
+	{"no-time", VALIDATE_LOST},      {"text-cut", VALIDATE_NOTE},
+	{"zero-event", VALIDATE_NOTE},   {"far-time", VALIDATE_NOTE},
+	{"negative-dur", VALIDATE_NOTE}, {"unpaired", VALIDATE_NOTE},
+	{"tracks-full", VALIDATE_NOTE},  {"memory-full", VALIDATE_NOTE},
+	{"rows-full", VALIDATE_NOTE},    {"duplicate-key", VALIDATE_NOTE},
+	{"number-range", VALIDATE_NOTE}, {"bad-number", VALIDATE_NOTE},
+	{"metadata", VALIDATE_NOTE},     {"non-finite", VALIDATE_NOTE},
 };
 
 static enum validate_grade grade_of(const char *name)
@@ -44,26 +44,26 @@ void validate_trace(const struct trace *t, struct validate *ret)
 	size_t n;
 	const struct trace_note *notes = trace_notes(t, &n);
 
-	*ret = (struct validate){ .n = 0 };
+	*ret = (struct validate){.n = 0};
 	for (size_t i = 0; i < n; i++) {
 		const struct trace_note_row *row = &trace_note_rows[notes[i].kind];
 
-		add(ret, (struct validate_item){ grade_of(row->name), row->name, row->meaning,
-						 row->done, notes[i].count, notes[i].offset,
-						 notes[i].text });
+		add(ret,
+		    (struct validate_item){grade_of(row->name), row->name, row->meaning, row->done,
+					   notes[i].count, notes[i].offset, notes[i].text});
 	}
 	if (!trace_rows(t))
-		add(ret, (struct validate_item){ VALIDATE_NOTE, "no-rows",
-						 "The file has no complete events.", "", 0, 0, "" });
+		add(ret, (struct validate_item){VALIDATE_NOTE, "no-rows",
+						"The file has no complete events.", "", 0, 0, ""});
 	if (!m->has_object)
-		add(ret, (struct validate_item){ VALIDATE_NOTE, "bare-array",
-						 "The events are a bare array: no metadata.",
-						 "Base time, rank and devices are unknown.", 0, 0,
-						 "" });
+		add(ret,
+		    (struct validate_item){VALIDATE_NOTE, "bare-array",
+					   "The events are a bare array: no metadata.",
+					   "Base time, rank and devices are unknown.", 0, 0, ""});
 	ret->is_valid = ret->worst == VALIDATE_NOTE;
 }
 
-static const char *const words[] = { "note", "error", "lost" };
+static const char *const words[] = {"note", "error", "lost"};
 
 void validate_text(const struct validate *v, struct buf *out)
 {
@@ -77,7 +77,8 @@ void validate_text(const struct validate *v, struct buf *out)
 				   x->text);
 		buf_printf(out, " %s\n", x->done);
 	}
-	buf_puts(out, v->is_valid ? "valid\n" : "not valid: lapse trace repair makes a valid copy\n");
+	buf_puts(out,
+		 v->is_valid ? "valid\n" : "not valid: lapse trace repair makes a valid copy\n");
 }
 
 void validate_json(const struct validate *v, struct json *j)

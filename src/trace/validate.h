@@ -10,17 +10,17 @@
 #include "trace/trace.h"
 
 enum validate_grade {
-	VALIDATE_NOTE,	/* allowed, worth knowing */
+	VALIDATE_NOTE,  /* allowed, worth knowing */
 	VALIDATE_ERROR, /* not what the format says; other tools may refuse the file */
-	VALIDATE_LOST	/* and something of it could not be read */
+	VALIDATE_LOST   /* and something of it could not be read */
 };
 
 struct validate_item {
 	enum validate_grade grade;
-	const char *name;  /* as trace_note_rows[] */
+	const char *name; /* as trace_note_rows[] */
 	const char *meaning, *done;
 	uint64_t count, offset; /* offset: byte in the JSON of the first */
-	const char *text;	/* what was found there; of the trace */
+	const char *text;       /* what was found there; of the trace */
 };
 
 #define VALIDATE_ITEMS_MAX 64

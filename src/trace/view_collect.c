@@ -177,6 +177,15 @@ static bool is_left_out(const struct view_work *w, const struct trace_block *b, 
 	return b->correlation[i] == TRACE_NONE && b->index[i] && !name->is_sync;
 }
 
+/* Of a window of time other rows are not even collected; steps are, which rows in it are in. */
+static bool is_outside(const struct view_work *w, const struct trace_block *b, uint32_t i)
+{
+	const struct view_options *o = w->o;
+
+	return w->v->rule == VIEW_EXACT && (o->from || o->to) &&
+	       (b->ts[i] < o->from || b->ts[i] >= o->to) && w->names[b->name[i]].step < 0;
+}
+
 static int grow(struct view_work *w)
 {
 	struct view *v = w->v;
@@ -208,7 +217,7 @@ static int take(struct view_work *w, const struct trace_block *b, uint32_t i, ui
 	v->last = at.end > v->last ? at.end : v->last;
 	v->last_ts = at.ts > v->last_ts ? at.ts : v->last_ts;
 	w->names[b->name[i]].used = true;
-	if (is_left_out(w, b, i))
+	if (is_left_out(w, b, i) || is_outside(w, b, i))
 		return 0;
 	rc = grow(w);
 	if (rc)

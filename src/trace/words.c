@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "base/utf8.h"
-#include "trace/reader.h"
+#include "trace/reading.h"
 
-#define WORDS_RAW_LEN 4096u          /* longer texts are not guessed */
+#define WORDS_RAW_LEN 4096u         /* longer texts are not guessed */
 #define WORDS_RAW_BYTES (16u << 20) /* held at most for guesses */
 
 typedef const unsigned char *place;
@@ -98,7 +98,7 @@ static size_t unescape(struct reader *r, place p, size_t len, unsigned char *to)
 			p = next;
 			continue;
 		}
-		notes_add(r->t, NOTES_BAD_ESCAPE, reader_offset(r, p),
+		notes_add(r->t, NOTES_BAD_ESCAPE, reading_offset(r, p),
 			  "a backslash before byte 0x%02x, expected one of \"\\/bfnrtu", p[1]);
 		*out++ = *p++;
 	}
@@ -145,7 +145,7 @@ bool words_scratch(struct reader *r, size_t len)
 
 uint32_t words_text(struct reader *r, const unsigned char *p, size_t len, bool escaped)
 {
-	uint64_t offset = reader_offset(r, p);
+	uint64_t offset = reading_offset(r, p);
 	place raw = p;
 	size_t raw_len;
 	uint32_t id = 0;
@@ -187,7 +187,7 @@ uint32_t words_args(struct reader *r, const unsigned char *p, size_t len, bool e
 		return words_text(r, p, len, escaped);
 	id = escaped ? 0 : intern_find(&r->t->texts, p, len);
 	if (!id && len)
-		notes_add(r->t, NOTES_MEMORY_FULL, reader_offset(r, p),
+		notes_add(r->t, NOTES_MEMORY_FULL, reading_offset(r, p),
 			  "texts and arguments fill the budget here");
 	return id;
 }

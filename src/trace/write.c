@@ -23,8 +23,8 @@
 struct write_sink {
 	int fd, error;
 	char *path;
-	char hidden[64];   /* of a file without O_TMPFILE: its name beside path, to unlink */
-	bool is_unnamed;   /* made by O_TMPFILE */
+	char hidden[64]; /* of a file without O_TMPFILE: its name beside path, to unlink */
+	bool is_unnamed; /* made by O_TMPFILE */
 	uint64_t bytes;
 	unsigned char *out; /* OUT_SIZE, when compressing */
 	struct isal_zstream *gzip;
@@ -163,13 +163,14 @@ static void put_gzip(struct write_sink *s, const void *data, size_t len, bool la
 
 static void put_zstd(struct write_sink *s, const void *data, size_t len, bool last)
 {
-	ZSTD_inBuffer in = { data, len, 0 };
+	ZSTD_inBuffer in = {data, len, 0};
 	size_t left;
 
 	do {
-		ZSTD_outBuffer out = { s->out, OUT_SIZE, 0 };
+		ZSTD_outBuffer out = {s->out, OUT_SIZE, 0};
 
-		left = ZSTD_compressStream2(s->zstd, &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
+		left = ZSTD_compressStream2(s->zstd, &out, &in,
+					    last ? ZSTD_e_end : ZSTD_e_continue);
 		if (ZSTD_isError(left)) {
 			s->error = s->error ? s->error : -EIO;
 			return;

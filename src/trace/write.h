@@ -31,11 +31,11 @@ void write_abort(struct write_sink *s);
 
 /* What is added to numbers so that the traces of several ranks stay apart in one file. */
 struct write_shift {
-	int64_t ts;		     /* ns */
+	int64_t ts;                    /* ns */
 	int64_t correlation, external; /* and flow ids */
 	int64_t python;
-	int64_t pid;	    /* to pids that are numbers */
-	const char *label;  /* before pids that are texts and before process names; NULL none */
+	int64_t pid;       /* to pids that are numbers */
+	const char *label; /* before pids that are texts and before process names; NULL none */
 };
 
 /* One event as JSON, without a comma. */

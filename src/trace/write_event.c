@@ -123,8 +123,7 @@ static void put_pid(struct trace *t, uint32_t id, int64_t pid, const struct writ
 	}
 }
 
-static void put_place(struct trace *t, uint16_t track, const struct write_shift *s,
-		      struct buf *out)
+static void put_place(struct trace *t, uint16_t track, const struct write_shift *s, struct buf *out)
 {
 	const struct trace_track *k = trace_track(t, track);
 	size_t len;
@@ -150,7 +149,10 @@ enum kind {
 	JSON /* a text that is a JSON value */
 };
 
-#define ARG(key, kind, field) { key, kind, offsetof(struct trace_args, field) }
+#define ARG(key, kind, field)                                                                      \
+	{                                                                                          \
+		key, kind, offsetof(struct trace_args, field)                                      \
+	}
 static const struct arg {
 	const char *key;
 	enum kind kind;
@@ -217,9 +219,10 @@ static void put_json(struct trace *t, struct buf *out, uint32_t id)
 	const char *s = trace_text(t, id, &len);
 
 	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)s[i] < 0x20 || ((unsigned char)s[i] >= 0x80 &&
-		    !utf8_valid((const unsigned char *)s + i, len - i) &&
-		    ((unsigned char)s[i] & 0xc0) != 0x80)) {
+		if ((unsigned char)s[i] < 0x20 ||
+		    ((unsigned char)s[i] >= 0x80 &&
+		     !utf8_valid((const unsigned char *)s + i, len - i) &&
+		     ((unsigned char)s[i] & 0xc0) != 0x80)) {
 			write_text(out, s, len);
 			return;
 		}
@@ -328,13 +331,14 @@ void write_row(struct trace *t, const struct trace_block *b, uint32_t i,
 void write_memory(struct trace *t, const struct trace_memory *m, const struct write_shift *s,
 		  struct buf *out)
 {
-	buf_puts(out, "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\"");
+	buf_puts(out,
+		 "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\"");
 	put_place(t, m->track, s, out);
 	buf_puts(out, ",\"ts\":");
 	write_us(out, m->ts + s->ts, true);
-	buf_printf(out, ",\"args\":{\"Device Type\":%d,\"Device Id\":%d,\"Addr\":%llu,\"Bytes\":%lld",
-		   m->device_type, m->device, (unsigned long long)m->address,
-		   (long long)m->bytes);
+	buf_printf(out,
+		   ",\"args\":{\"Device Type\":%d,\"Device Id\":%d,\"Addr\":%llu,\"Bytes\":%lld",
+		   m->device_type, m->device, (unsigned long long)m->address, (long long)m->bytes);
 	if (m->allocated != TRACE_NONE)
 		buf_printf(out, ",\"Total Allocated\":%lld", (long long)m->allocated);
 	if (m->reserved != TRACE_NONE)

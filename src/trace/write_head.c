@@ -50,16 +50,16 @@ void write_head(struct trace *t, struct buf *out)
 		int64_t v;
 		bool is_there;
 	} rows[] = {
-		{ "schemaVersion", m->schema > 0 ? m->schema : 1, true },
-		{ "cuda_driver_version", m->cuda_driver, m->cuda_driver != TRACE_NONE },
-		{ "cuda_runtime_version", m->cuda_runtime, m->cuda_runtime != TRACE_NONE },
-		{ "cupti_version", m->cupti, m->cupti != TRACE_NONE },
-		{ "record_shapes", 1, m->record_shapes },
-		{ "with_stack", 1, m->with_stack },
-		{ "profile_memory", 1, m->profile_memory },
-		{ "with_flops", 1, m->with_flops },
-		{ "with_modules", 1, m->with_modules },
-		{ "baseTimeNanoseconds", m->base_ns, m->base_ns != 0 },
+		{"schemaVersion", m->schema > 0 ? m->schema : 1, true},
+		{"cuda_driver_version", m->cuda_driver, m->cuda_driver != TRACE_NONE},
+		{"cuda_runtime_version", m->cuda_runtime, m->cuda_runtime != TRACE_NONE},
+		{"cupti_version", m->cupti, m->cupti != TRACE_NONE},
+		{"record_shapes", 1, m->record_shapes},
+		{"with_stack", 1, m->with_stack},
+		{"profile_memory", 1, m->profile_memory},
+		{"with_flops", 1, m->with_flops},
+		{"with_modules", 1, m->with_modules},
+		{"baseTimeNanoseconds", m->base_ns, m->base_ns != 0},
 	};
 
 	buf_puts(out, "\"displayTimeUnit\":\"ms\",\n");

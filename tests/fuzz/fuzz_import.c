@@ -7,10 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/import_file.h"
 #include "trace/import_folded.h"
 #include "trace/import_pstats.h"
 #include "trace/import_smi.h"
 #include "trace/import_snapshot.h"
+#include "trace/import_timeline.h"
+#include "trace/import_tracemalloc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,9 +35,10 @@ static int one(int which, char *data, size_t size, struct err *e)
 	struct import_pstats p;
 	struct import_smi smi;
 	struct import_snapshot s;
+	struct import_timeline t;
 	int rc;
 
-	switch (which & 3) {
+	switch (which % 6) {
 	case 0:
 		rc = import_folded(data, size, &f, e);
 		if (!rc) {
@@ -58,6 +62,20 @@ static int one(int which, char *data, size_t size, struct err *e)
 			import_smi_done(&smi);
 		}
 		return rc;
+	case 4:
+		rc = import_timeline(data, size, &t, e);
+		if (!rc) {
+			expect(t.n > 0 && t.peak_point < t.n);
+			import_timeline_done(&t);
+		}
+		return rc;
+	case 5:
+		rc = import_tracemalloc(data, size, &f, e);
+		if (!rc) {
+			folded(&f);
+			import_folded_done(&f);
+		}
+		return rc;
 	default:
 		rc = import_snapshot(data, size, &s, e);
 		if (!rc) {
@@ -79,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!copy)
 		return 0;
 	memcpy(copy, data + 1, size - 1);
+	expect(import_kind_name(import_detect(copy, size - 1)) != NULL);
 	if (one(data[0], copy, size - 1, &e))
 		expect(e.code < 0 && e.text[0]);
 	free(copy);

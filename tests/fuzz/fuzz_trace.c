@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/reader.h"
+#include "trace/reading.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,10 +34,12 @@ static uint64_t fuzz_text(uint64_t h, const struct trace *t, uint32_t id)
 static uint64_t fuzz_args(uint64_t h, const struct trace *t, uint32_t id)
 {
 	const struct trace_args *a = trace_args(t, id);
-	const uint32_t texts[] = {a->dims, a->types, a->strides, a->concrete, a->stack,
-				  a->kernel_backend, a->kernel_file, a->collective, a->group_name};
-	const int64_t numbers[] = {a->device,	 a->grid[0],	 a->grid[2],   a->block[1], a->bytes,
-				   a->python_id, a->python_parent, a->sequence, a->comms_id};
+	const uint32_t texts[] = {a->dims,        a->types,      a->strides,
+				  a->concrete,    a->stack,      a->kernel_backend,
+				  a->kernel_file, a->collective, a->group_name};
+	const int64_t numbers[] = {a->device,        a->grid[0],  a->grid[2],
+				   a->block[1],      a->bytes,    a->python_id,
+				   a->python_parent, a->sequence, a->comms_id};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		h = fuzz_text(h, t, texts[i]);
@@ -53,9 +55,10 @@ static uint64_t fuzz_rows(uint64_t h, struct trace *t)
 		fuzz_require(b);
 		for (uint32_t i = 0; i < trace_block_rows(t, k); i++) {
 			const struct trace_track *x = trace_track(t, b->track[i]);
-			const int64_t numbers[] = {b->ts[i],	b->dur[i],    b->correlation[i],
+			const int64_t numbers[] = {b->ts[i],       b->dur[i],   b->correlation[i],
 						   b->external[i], b->index[i], b->stream[i],
-						   b->cat[i],	b->flags[i],  x->pid, x->tid};
+						   b->cat[i],      b->flags[i], x->pid,
+						   x->tid};
 
 			h = fuzz_mix(h, numbers, sizeof(numbers));
 			h = fuzz_text(h, t, b->name[i]);
@@ -103,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	rc = trace_read_bytes(data + 1, size - 1, &o, &t, &e);
-	rc2 = reader_bytes(data + 1, size - 1, data[0], &event_plain, &o, &again, &e2);
+	rc2 = reading_bytes(data + 1, size - 1, data[0], &event_plain, &o, &again, &e2);
 	fuzz_require(rc == rc2 && !t == !!rc && !again == !!rc);
 	if (rc) {
 		fuzz_require(e.text[0]);

@@ -60,18 +60,27 @@ static struct verdict_result *judge(struct rig *r)
 static void test_gpu_layers(void **state)
 {
 	struct rig r = rig_view(
-		STEP("5", "0", "1000") "," HOST("cpu_op", "aten::mm", "0", "1000") ","
-		WORK("kernel", "some_gemm", "100", "100", "7", "1") ","
-		WORK("kernel", "vectorized_elementwise_kernel", "150", "100", "8", "2") ","
-		WORK("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", "250", "10", "7", "3") ","
-		WORK("kernel", "ncclDevKernel_AllReduce_Sum", "300", "100", "9", "4") ","
-		WORK("kernel", "flash_fwd", "350", "10", "7", "5"),
+		STEP("5", "0", "1000") "," HOST("cpu_op", "aten::mm", "0", "1000") "," WORK(
+			"kernel", "some_gemm", "100", "100", "7",
+			"1") "," WORK("kernel", "vectorized_elementwise_kernel", "150", "100", "8",
+				      "2") "," WORK("gpu_memcpy",
+						    "Memcpy HtoD (Pageable -> Device)", "250", "10",
+						    "7",
+						    "3") "," WORK("kernel",
+								  "ncclDevKernel_AllReduce_Sum",
+								  "300", "100", "9",
+								  "4") "," WORK("kernel",
+										"flash_fwd", "350",
+										"10", "7", "5"),
 		&exact);
 	struct verdict_result *res = judge(&r);
 	const struct verdict_rank *rank = &res->ranks[0];
 	static const struct expected want = {{
-		[VERDICT_COMPUTE] = 110, [VERDICT_MEMORY] = 50, [VERDICT_COPY] = 10,
-		[VERDICT_COMMUNICATION] = 90, [VERDICT_LAUNCH] = 740,
+		[VERDICT_COMPUTE] = 110,
+		[VERDICT_MEMORY] = 50,
+		[VERDICT_COPY] = 10,
+		[VERDICT_COMMUNICATION] = 90,
+		[VERDICT_LAUNCH] = 740,
 	}};
 
 	(void)state;
@@ -93,25 +102,49 @@ static void test_gpu_layers(void **state)
 static void test_idle_layers(void **state)
 {
 	struct rig r = rig_view(
-		STEP("1", "0", "1700") "," WORK("kernel", "gemm", "0", "100", "7", "1") ","
-		HOST("user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
-		     "90", "310") ","
-		EVENT("overhead", "Buffer Flush", "400", "50", "") ","
-		HOST("cpu_op", "aten::add", "450", "150") ","
-		HOST("user_annotation", "my own work", "705", "690") ","
-		CALL("cudaLaunchKernel", "1400", "5", "2") ","
-		WORK("kernel", "gemm", "1400", "100", "7", "2") ","
-		HOST("cpu_op", "aten::item", "1405", "120") ","
-		CALL("cudaStreamSynchronize", "1410", "110", "3") ","
-		HOST("cpu_op", "aten::mul", "1540", "50") ","
-		CALL("cudaLaunchKernel", "1550", "5", "4") ","
-		WORK("kernel", "gemm", "1600", "100", "7", "4"),
+		STEP("1", "0", "1700") "," WORK("kernel", "gemm", "0", "100", "7", "1") "," HOST(
+			"user_annotation",
+			"enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "90",
+			"310") "," EVENT("overhead", "Buffer Flush", "400", "50",
+					 "") "," HOST("cpu_op", "aten::add", "450",
+						      "150") "," HOST("user_annotation",
+								      "my own work", "705",
+								      "690") "," CALL("cudaLaunchKe"
+										      "rnel",
+										      "1400", "5",
+										      "2") "," WORK("kernel",
+												    "gemm",
+												    "1400",
+												    "100",
+												    "7",
+												    "2") "," HOST("cpu_op",
+														  "aten::item",
+														  "1405",
+														  "120") "," CALL("cudaStreamSynchronize",
+																  "1410",
+																  "110",
+																  "3") "," HOST("cpu_op",
+																		"aten::mul",
+																		"1540",
+																		"50") "," CALL("cudaLaunchKernel",
+																			       "1550",
+																			       "5",
+																			       "4") "," WORK("kernel",
+																					     "gemm",
+																					     "1600",
+																					     "100",
+																					     "7",
+																					     "4"),
 		&exact);
 	struct verdict_result *res = judge(&r);
 	const struct verdict_rank *rank = &res->ranks[0];
 	static const struct expected want = {{
-		[VERDICT_COMPUTE] = 300, [VERDICT_DATA] = 300, [VERDICT_PROFILER] = 50,
-		[VERDICT_LAUNCH] = 150, [VERDICT_HOST] = 800, [VERDICT_SYNC] = 100,
+		[VERDICT_COMPUTE] = 300,
+		[VERDICT_DATA] = 300,
+		[VERDICT_PROFILER] = 50,
+		[VERDICT_LAUNCH] = 150,
+		[VERDICT_HOST] = 800,
+		[VERDICT_SYNC] = 100,
 	}};
 	struct buf top;
 
@@ -135,8 +168,8 @@ static void test_idle_layers(void **state)
 /* Steps 1 and 2 follow each other (65 us between count for step 1), 7 stands alone. */
 static void test_windows(void **state)
 {
-	struct rig r = rig_view(STEP("1", "0", "100") "," STEP("2", "165", "100") ","
-				STEP("7", "1000", "50") "," HOST("cpu_op", "a", "0", "1050"),
+	struct rig r = rig_view(STEP("1", "0", "100") "," STEP("2", "165", "100") "," STEP(
+					"7", "1000", "50") "," HOST("cpu_op", "a", "0", "1050"),
 				&exact);
 	struct verdict_result *res = judge(&r);
 	const struct verdict_rank *rank = &res->ranks[0];
@@ -155,8 +188,9 @@ static void test_windows(void **state)
 
 static void test_no_host(void **state)
 {
-	struct rig r = rig_view(WORK("kernel", "gemm", "0", "10", "7", "1") ","
-				WORK("kernel", "gemm", "90", "10", "7", "2"), &exact);
+	struct rig r = rig_view(WORK("kernel", "gemm", "0", "10", "7",
+				     "1") "," WORK("kernel", "gemm", "90", "10", "7", "2"),
+				&exact);
 	struct verdict_result *res = judge(&r);
 	const struct verdict_rank *rank = &res->ranks[0];
 
@@ -193,12 +227,15 @@ static struct rig rank_rig(const char *work, const char *at, const char *comm)
 
 	snprintf(text, sizeof(text),
 		 STEP("1", "0", "1000") ","
-		 "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"work\",\"pid\":1,\"tid\":1,\"ts\":0,"
-		 "\"dur\":%s},"
-		 "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":1,"
-		 "\"tid\":1,\"ts\":%s,\"dur\":%s},"
-		 "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_AllReduce\",\"pid\":0,"
-		 "\"tid\":9,\"ts\":%s,\"dur\":%s,\"args\":{\"stream\":9}}",
+					"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"work\","
+					"\"pid\":1,\"tid\":1,\"ts\":0,"
+					"\"dur\":%s},"
+					"{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":"
+					"\"cudaDeviceSynchronize\",\"pid\":1,"
+					"\"tid\":1,\"ts\":%s,\"dur\":%s},"
+					"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_"
+					"AllReduce\",\"pid\":0,"
+					"\"tid\":9,\"ts\":%s,\"dur\":%s,\"args\":{\"stream\":9}}",
 		 work, work, comm, at, comm);
 	return rig_view(text, &exact);
 }
@@ -319,6 +356,7 @@ static void test_rules(void **state)
 		double v;
 
 		verdict_facts_init(&f);
+		f.has_gpu = true;
 		f.measure[VERDICT_M_STRAGGLER_OVER] = 2;
 		for (const struct verdict_rule *r = verdict_rules; r->id; r++)
 			fires |= r->measure == VERDICT_M_BOUND && verdict_fires(r, &f, k, &v);
@@ -327,12 +365,45 @@ static void test_rules(void **state)
 	}
 }
 
+/* Without a GPU nothing speaks of one, and each kind that there is has its row. */
+static void test_rules_host(void **state)
+{
+	static const enum verdict_kind kinds[] = {VERDICT_COMPUTE,  VERDICT_COMMUNICATION,
+						  VERDICT_DATA,     VERDICT_HOST,
+						  VERDICT_PROFILER, VERDICT_UNKNOWN};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct verdict_facts f;
+		size_t n = 0;
+		double v;
+
+		verdict_facts_init(&f);
+		for (const struct verdict_rule *r = verdict_rules; r->id; r++) {
+			if (!verdict_fires(r, &f, kinds[i], &v))
+				continue;
+			n += r->measure == VERDICT_M_BOUND;
+			assert_null(strstr(r->sentence, "The GPU"));
+		}
+		assert_int_equal(n, 1);
+	}
+}
+
 static void test_sentence(void **state)
 {
 	struct verdict_facts f = facts(0, 0, 250, 750);
 	static const struct verdict_rule rule = {
-		"x", VERDICT_LAUNCH, VERDICT_M_SHARE, 0, false, VERDICT_MEASURES, 0,
-		"{share} of it, {value} times, {percent}, {top}, rank {rank}, {odd}.", "", NULL};
+		"x",
+		VERDICT_LAUNCH,
+		VERDICT_M_SHARE,
+		0,
+		false,
+		VERDICT_MEASURES,
+		0,
+		"{share} of it, {value} times, {percent}, {top}, rank {rank}, {odd}.",
+		"",
+		NULL,
+		VERDICT_ANYWHERE};
 	struct buf b;
 
 	(void)state;
@@ -350,10 +421,20 @@ static void test_coverage(void **state)
 	/* Stream 7: rows 0-100 and 60-120: 40 us counted twice. Kernel 2 begins 5 us before its
 	 * launch; launch 9 has no kernel; kernel 3 has no launch. */
 	struct rig r = rig_view(
-		HOST("cpu_op", "a", "0", "300") "," CALL("cudaLaunchKernel", "0", "1", "1") ","
-		CALL("cudaLaunchKernel", "65", "1", "2") "," CALL("cudaLaunchKernel", "200", "1", "9") ","
-		WORK("kernel", "k", "0", "100", "7", "1") "," WORK("kernel", "k", "60", "60", "7", "2") ","
-		WORK("kernel", "k", "150", "0", "8", "3"),
+		HOST("cpu_op", "a", "0", "300") "," CALL(
+			"cudaLaunchKernel", "0", "1",
+			"1") "," CALL("cudaLaunchKernel", "65", "1",
+				      "2") "," CALL("cudaLaunchKernel", "200", "1",
+						    "9") "," WORK("kernel", "k", "0", "100", "7",
+								  "1") "," WORK("kernel", "k", "60",
+										"60", "7",
+										"2") "," WORK("kern"
+											      "el",
+											      "k",
+											      "150",
+											      "0",
+											      "8",
+											      "3"),
 		&exact);
 	struct coverage *c;
 
@@ -380,11 +461,11 @@ static void test_coverage(void **state)
 static void test_score(void **state)
 {
 	/* GPU 850 of 1000 us; 100 us of data loading. */
-	struct rig r = rig_view(
-		STEP("1", "0", "1000") ","
-		HOST("user_annotation", "enumerate(DataLoader)#x", "850", "100") ","
-		WORK("kernel", "gemm", "0", "850", "7", "1") "," CALL("cudaFree", "950", "50", "8"),
-		&exact);
+	struct rig r = rig_view(STEP("1", "0", "1000") "," HOST(
+					"user_annotation", "enumerate(DataLoader)#x", "850",
+					"100") "," WORK("kernel", "gemm", "0", "850", "7",
+							"1") "," CALL("cudaFree", "950", "50", "8"),
+				&exact);
 	struct verdict_result *res = judge(&r);
 	struct score s;
 
@@ -406,11 +487,14 @@ static void test_score(void **state)
 static void test_syncs(void **state)
 {
 	struct rig r = rig_view(
-		STEP("1", "0", "1000") "," HOST("python_function", "train.py(3): step", "0", "900") ","
-		HOST("cpu_op", "aten::item", "100", "50") ","
-		HOST("cpu_op", "aten::_local_scalar_dense", "110", "35") ","
-		CALL("cudaStreamSynchronize", "120", "20", "1") ","
-		CALL("cudaLaunchKernel", "200", "5", "2") "," WORK("kernel", "gemm", "210", "10", "7", "2"),
+		STEP("1", "0", "1000") "," HOST("python_function", "train.py(3): step", "0", "900") "," HOST(
+			"cpu_op", "aten::item", "100",
+			"50") "," HOST("cpu_op", "aten::_local_scalar_dense", "110",
+				       "35") "," CALL("cudaStreamSynchronize", "120", "20",
+						      "1") "," CALL("cudaLaunchKernel", "200", "5",
+								    "2") "," WORK("kernel", "gemm",
+										  "210", "10", "7",
+										  "2"),
 		&exact);
 	struct syncs *s;
 
@@ -430,13 +514,14 @@ static void test_syncs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gpu_layers),  cmocka_unit_test(test_idle_layers),
-		cmocka_unit_test(test_windows),	    cmocka_unit_test(test_no_host),
-		cmocka_unit_test(test_nothing),	    cmocka_unit_test(test_straggler),
+		cmocka_unit_test(test_gpu_layers),   cmocka_unit_test(test_idle_layers),
+		cmocka_unit_test(test_windows),      cmocka_unit_test(test_no_host),
+		cmocka_unit_test(test_nothing),      cmocka_unit_test(test_straggler),
 		cmocka_unit_test(test_no_straggler), cmocka_unit_test(test_permille),
-		cmocka_unit_test(test_decide),	    cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_sentence),    cmocka_unit_test(test_coverage),
-		cmocka_unit_test(test_score),	    cmocka_unit_test(test_syncs),
+		cmocka_unit_test(test_decide),       cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_rules_host),   cmocka_unit_test(test_sentence),
+		cmocka_unit_test(test_coverage),     cmocka_unit_test(test_score),
+		cmocka_unit_test(test_syncs),
 	};
 
 	return cmocka_run_group_tests_name("analyse-verdict", tests, NULL, NULL);

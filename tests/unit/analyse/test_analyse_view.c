@@ -332,6 +332,13 @@ static void test_empty(void **state)
 	struct rig r;
 
 	(void)state;
+	/* 1e13 us are 317 years. */
+	r = rig_view(
+		HOST("cpu_op", "a", "1", "2") "," HOST("cpu_op", "long", "1", "10000000000000"),
+		&o);
+	assert_int_equal(r.v->n, 1);
+	assert_int_equal(r.v->left_out, 1);
+	rig_done(&r);
 	r = rig_view("{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":\"x\"}}",
 		     &o);
 	assert_int_equal(r.v->n, 0);

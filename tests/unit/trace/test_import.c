@@ -17,10 +17,13 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "trace/import_file.h"
 #include "trace/import_folded.h"
 #include "trace/import_pstats.h"
 #include "trace/import_smi.h"
 #include "trace/import_snapshot.h"
+#include "trace/import_timeline.h"
+#include "trace/import_tracemalloc.h"
 
 /* The sample without the byte that tells the fuzzer which importer is meant. */
 static struct buf sample(const char *name)
@@ -76,7 +79,7 @@ static void test_speedscope(void **state)
 	is_line(&f, 0, "main;a:b", 0.5);
 	is_line(&f, 1, "main;c\xc3\xa9", 0.25);
 	is_line(&f, 2, "main", 1);
-	is_line(&f, 3, "main", 1);	 /* evented: 0 to 1 */
+	is_line(&f, 3, "main", 1);       /* evented: 0 to 1 */
 	is_line(&f, 4, "main;a:b", 1.5); /* 1 to 2.5 */
 	is_line(&f, 5, "main", 0.5);
 	import_folded_done(&f);
@@ -120,7 +123,8 @@ static void test_smi(void **state)
 	assert_int_equal(s.columns[2].n, 1);
 	assert_int_equal(s.columns[2].none, 1);
 	assert_true(s.cells[2] == 12 && isnan(s.cells[5 + 2]));
-	assert_true(s.columns[3].least == 100 && s.columns[3].most == 150 && s.columns[3].sum == 250);
+	assert_true(s.columns[3].least == 100 && s.columns[3].most == 150 &&
+		    s.columns[3].sum == 250);
 	assert_string_equal(s.gpus[0], "GPU A");
 	/* date -u -d "2026-11-27 23:11:01" +%s */
 	assert_int_equal(s.from, 1795821061250000000);
@@ -204,9 +208,16 @@ static void test_pickle_refused(void **state)
 		{"cos\nsystem\n(S'id'\ntR.", 22, "opcode 0x63"},
 		{"\x80\x02}q\x05.", 6, "out of order"},
 		{"\x80\x02h\x00.", 5, "never made"},
-		{"\x80\x02X\xff\xff\xff\x7f" "a.", 9, "longer than the data"},
-		{"\x80\x02" "e.", 4, "no mark"},
-		{"\x80\x02K\x01" "K\x02" "a.", 8, "holds none"},
+		{"\x80\x02X\xff\xff\xff\x7f"
+		 "a.",
+		 9, "longer than the data"},
+		{"\x80\x02"
+		 "e.",
+		 4, "no mark"},
+		{"\x80\x02K\x01"
+		 "K\x02"
+		 "a.",
+		 8, "holds none"},
 		{"\x80\x02.", 3, "without a value"},
 		{"\x80\x02N", 3, "before its end mark"},
 		{"", 0, "before its end mark"},
@@ -226,9 +237,11 @@ static void test_pickle_refused(void **state)
 static void test_pickle_numbers(void **state)
 {
 	/* [-1, 2**31, -2**63, 2**70, 1.5, True] by pickle.dumps(…, 2) */
-	static const char text[] = "\x80\x02]q\x00(J\xff\xff\xff\xff\x8a\x05\x00\x00\x00\x80\x00\x8a\x08"
-				   "\x00\x00\x00\x00\x00\x00\x00\x80\x8a\x09\x00\x00\x00\x00\x00\x00\x00"
-				   "\x00@G?\xf8\x00\x00\x00\x00\x00\x00\x88" "e.";
+	static const char text[] =
+		"\x80\x02]q\x00(J\xff\xff\xff\xff\x8a\x05\x00\x00\x00\x80\x00\x8a\x08"
+		"\x00\x00\x00\x00\x00\x00\x00\x80\x8a\x09\x00\x00\x00\x00\x00\x00\x00"
+		"\x00@G?\xf8\x00\x00\x00\x00\x00\x00\x88"
+		"e.";
 	struct import_tree t;
 	struct err e = {0};
 
@@ -244,13 +257,101 @@ static void test_pickle_numbers(void **state)
 	import_tree_done(&t);
 }
 
+/* Before: 100 and 50; at 10: 35 of activations come, at 20 they go, at 30 10 of unknown go. */
+static void test_timeline(void **state)
+{
+	struct buf b = sample("timeline");
+	struct import_timeline t;
+	struct err e = {0};
+
+	(void)state;
+	assert_int_equal(import_timeline(b.data, b.len, &t, &e), 0);
+	assert_int_equal(t.n, 4);
+	assert_int_equal(t.points[0].ts, 10); /* what was before: at the first time */
+	assert_int_equal(t.points[0].total, 150);
+	assert_int_equal(t.points[1].total, 185);
+	assert_int_equal(t.points[3].total, 140);
+	assert_int_equal(t.peak, 185);
+	assert_int_equal(t.peak_point, 1);
+	assert_int_equal(t.categories[4].peak, 35);
+	assert_int_equal(t.categories[4].least, 0);
+	assert_int_equal(t.categories[7].peak, 50);
+	assert_int_equal(t.categories[7].last, 40);
+	assert_string_equal(import_category(4), "Activation");
+	import_timeline_done(&t);
+	buf_done(&b);
+}
+
+/* Two arrays of 1000 bytes (and their headers) of f, called by g's comprehension. */
+static void test_tracemalloc(void **state)
+{
+	struct buf b = sample("tracemalloc");
+	struct import_folded f;
+	struct err e = {0};
+
+	(void)state;
+	if (import_tracemalloc(b.data, b.len, &f, &e))
+		fail_msg("%s", e.text);
+	assert_true(f.n >= 2);
+	assert_true(f.total >= 2000 && f.total < 2300);
+	for (size_t i = 0; i < f.n; i++) {
+		static const char end[] = ";/home/user/training/aa.py:3";
+
+		assert_true(f.lines[i].len > sizeof(end));
+		assert_memory_equal(f.text.data + f.lines[i].at + f.lines[i].len + 1 - sizeof(end),
+				    end, sizeof(end) - 1);
+	}
+	import_folded_done(&f);
+	buf_done(&b);
+}
+
+static void test_detect(void **state)
+{
+	static const struct {
+		const char *name;
+		enum import_kind kind;
+	} samples[] = {
+		{"collapsed", IMPORT_FILE_COLLAPSED},     {"speedscope", IMPORT_FILE_SPEEDSCOPE},
+		{"pstats", IMPORT_FILE_PSTATS},           {"smi", IMPORT_FILE_SMI},
+		{"snapshot2", IMPORT_FILE_SNAPSHOT},      {"snapshot4", IMPORT_FILE_SNAPSHOT},
+		{"tracemalloc", IMPORT_FILE_TRACEMALLOC}, {"timeline", IMPORT_FILE_TIMELINE},
+	};
+	static const struct {
+		const char *text;
+		enum import_kind kind;
+	} texts[] = {
+		{"{\"traceEvents\":[]}", IMPORT_FILE_TRACE},
+		{"[{\"ph\":\"X\"}]", IMPORT_FILE_TRACE},
+		{"SQLite format 3", IMPORT_FILE_SQLITE},
+		{"<!DOCTYPE x><html>", IMPORT_FILE_HTML},
+		{"hello", IMPORT_FILE_UNKNOWN},
+		{"", IMPORT_FILE_UNKNOWN},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(samples) / sizeof(*samples); i++) {
+		struct buf b = sample(samples[i].name);
+
+		if (import_detect(b.data, b.len) != samples[i].kind)
+			fail_msg("%s", samples[i].name);
+		assert_null(import_kind_advice(samples[i].kind));
+		buf_done(&b);
+	}
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		if (import_detect(texts[i].text, strlen(texts[i].text)) != texts[i].kind)
+			fail_msg("%s", texts[i].text);
+	assert_non_null(import_kind_advice(IMPORT_FILE_SQLITE));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_collapsed), cmocka_unit_test(test_speedscope),
-		cmocka_unit_test(test_pstats),	  cmocka_unit_test(test_smi),
-		cmocka_unit_test(test_smi_odd),	  cmocka_unit_test(test_snapshot),
+		cmocka_unit_test(test_collapsed),      cmocka_unit_test(test_speedscope),
+		cmocka_unit_test(test_pstats),         cmocka_unit_test(test_smi),
+		cmocka_unit_test(test_smi_odd),        cmocka_unit_test(test_snapshot),
 		cmocka_unit_test(test_pickle_refused), cmocka_unit_test(test_pickle_numbers),
+		cmocka_unit_test(test_timeline),       cmocka_unit_test(test_tracemalloc),
+		cmocka_unit_test(test_detect),
 	};
 
 	return cmocka_run_group_tests_name("trace-import", tests, NULL, NULL);

@@ -15,25 +15,26 @@
 
 #include <cmocka.h>
 
-#include "trace/reader.h"
+#include "trace/reading.h"
 #include "trace/trace.h"
 
-#define FIRST                                                                                 \
-	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"first\",\"pid\":1,\"tid\":2,\"ts\":1000.5,"      \
+#define FIRST                                                                                      \
+	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"first\",\"pid\":1,\"tid\":2,\"ts\":1000.5,"   \
 	"\"dur\":2.25,\"args\":{\"External id\":7}}"
-#define LAST                                                                                  \
-	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"last\",\"pid\":1,\"tid\":2,\"ts\":2000,"         \
+#define LAST                                                                                       \
+	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"last\",\"pid\":1,\"tid\":2,\"ts\":2000,"      \
 	"\"dur\":3,\"args\":{\"External id\":8}}"
 /* An event but for its name and what follows dur. */
-#define X(name, more)                                                                         \
-	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":" name ",\"pid\":1,\"tid\":2,\"ts\":1500,\"dur\":4" more "}"
+#define X(name, more)                                                                              \
+	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":" name                                          \
+	",\"pid\":1,\"tid\":2,\"ts\":1500,\"dur\":4" more "}"
 
 static struct trace *read_pieces(const char *text, size_t len, size_t piece)
 {
 	struct trace *t = NULL;
 	struct err e = {0};
 
-	assert_int_equal(reader_bytes(text, len, piece, NULL, NULL, &t, &e), 0);
+	assert_int_equal(reading_bytes(text, len, piece, NULL, NULL, &t, &e), 0);
 	assert_non_null(t);
 	return t;
 }
@@ -78,7 +79,8 @@ static const struct odd_row odd_rows[] = {
 	 "unescaped-quote"},
 	{"missing quote", X("\"b", ""), "b", "missing-quote"},
 	{"missing quote before a line break",
-	 "{\"ph\":\"X\",\"pid\":1,\"tid\":2,\"ts\":1,\"dur\":4,\"name\":\"b\n}", "b", "missing-quote"},
+	 "{\"ph\":\"X\",\"pid\":1,\"tid\":2,\"ts\":1,\"dur\":4,\"name\":\"b\n}", "b",
+	 "missing-quote"},
 	{"N/A", X("\"b\"", ",\"args\":{\"bytes\":N/A,\"External id\":9}"), "b", "bare-word"},
 	{"NaN", X("\"b\"", ",\"args\":{\"bytes\":NaN,\"External id\":9}"), "b", "non-finite"},
 	{"raw tab and bell", X("\"a\tb\ac\"", ""), "a\tb\ac", "control-character"},
@@ -104,7 +106,8 @@ static const struct odd_row odd_rows[] = {
 	{"nothing but rubbish", "{%%%%}", NULL, "event-lost"},
 	{"no ph", "{\"name\":\"b\",\"ts\":1,\"dur\":2}", NULL, "event-lost"},
 	{"no ts", "{\"ph\":\"X\",\"name\":\"b\",\"dur\":2}", "b", "no-time"},
-	{"ts is a word", "{\"ph\":\"X\",\"name\":\"b\",\"ts\":\"soon\",\"dur\":2}", "b", "bad-number"},
+	{"ts is a word", "{\"ph\":\"X\",\"name\":\"b\",\"ts\":\"soon\",\"dur\":2}", "b",
+	 "bad-number"},
 	{"negative dur", "{\"ph\":\"X\",\"name\":\"b\",\"ts\":5,\"dur\":-2}", "b", "negative-dur"},
 	{"huge number", "{\"ph\":\"X\",\"name\":\"b\",\"ts\":5,\"dur\":1e99}", "b", "number-range"},
 	{"infinite", X("\"b\"", ",\"args\":{\"blocks per SM\":\"inf\"}"), "b", "non-finite"},
@@ -122,7 +125,7 @@ static void check_odd(const struct odd_row *x, size_t piece)
 		fail_msg("%s: %llu rows", x->what, (unsigned long long)trace_rows(t));
 	assert_string_equal(name_of(t, 0), "first");
 	assert_string_equal(name_of(t, (uint32_t)trace_rows(t) - 1), "last");
-	if (x->name && strcmp(name_of(t, 1), x->name))
+	if (x->name && strcmp(name_of(t, 1), x->name) != 0)
 		fail_msg("%s: the name is %s", x->what, name_of(t, 1));
 	assert_int_equal(trace_block(t, 0)->index[trace_rows(t) - 1], 2);
 	assert_int_equal(trace_block(t, 0)->external[trace_rows(t) - 1], 8);
@@ -157,10 +160,12 @@ static void test_tops(void **state)
 	} rows[] = {
 		{"[" FIRST "," LAST "]", 2, NULL, true},
 		{"\xef\xbb\xbf[" FIRST "]", 1, "byte-order-mark", true},
-		{" \n{\"traceEvents\" : [ " FIRST " ] , \"x\" : {\"a\":[1,{}]} } \n", 1, NULL, true},
+		{" \n{\"traceEvents\" : [ " FIRST " ] , \"x\" : {\"a\":[1,{}]} } \n", 1, NULL,
+		 true},
 		{"{\"traceEvents\":[]}", 0, NULL, true},
 		{"{\"a\":N/A,\"traceEvents\":[" FIRST "]}", 1, "bare-word", true},
-		{"{\"INFO\":\"a \"quoted\" word\",\n\"traceEvents\":[" FIRST "]}", 1, "metadata", true},
+		{"{\"INFO\":\"a \"quoted\" word\",\n\"traceEvents\":[" FIRST "]}", 1, "metadata",
+		 true},
 		{"{\"traceEvents\":[" FIRST ",]}", 1, "comma", true},
 		{"{\"traceEvents\":[" FIRST " " LAST "]}", 2, "comma", true},
 		{"{\"traceEvents\":[" FIRST ",null,7," LAST "]}", 2, "between-events", true},
@@ -293,9 +298,11 @@ static void test_columns(void **state)
 		"\"block\":[64,1,1],\"registers per thread\":40,\"shared memory\":2048,"
 		"\"blocks per SM\":0.0125,\"warps per SM\":1,\"est. achieved occupancy %\":33,"
 		"\"memory bandwidth (GB/s)\":1.2345678901234567,\"bytes\":\"99\"}},"
-		"{\"ph\":\"X\",\"cat\":\"Kernel\",\"name\":\"k\",\"pid\":\"0\",\"tid\":\"stream 7\","
+		"{\"ph\":\"X\",\"cat\":\"Kernel\",\"name\":\"k\",\"pid\":\"0\",\"tid\":\"stream "
+		"7\","
 		"\"ts\":5,\"dur\":null,\"args\":{\"stream\":\"0x0\",\"Input Dims\":[[1, 2], []]}},"
-		"{\"ph\":\"X\",\"cat\":\"own\",\"name\":\"k\",\"pid\":\"Spans\",\"tid\":-3,\"ts\":6,"
+		"{\"ph\":\"X\",\"cat\":\"own\",\"name\":\"k\",\"pid\":\"Spans\",\"tid\":-3,\"ts\":"
+		"6,"
 		"\"args\":{\"stream\":4294967295,\"Input Dims\":\n[[1,\n 2],\n\t[]]}}]");
 	const struct trace_block *b = trace_block(t, 0);
 	const struct trace_args *a = trace_args(t, b->args[0]);
@@ -338,20 +345,25 @@ static void test_other_phases(void **state)
 {
 	struct trace *t = read_text(
 		"{\"traceEvents\":["
-		"{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":2,\"args\":{\"name\":\"main\"}},"
-		"{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"outer\",\"pid\":1,\"tid\":2,\"ts\":10},"
+		"{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":2,\"args\":{\"name\":"
+		"\"main\"}},"
+		"{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"outer\",\"pid\":1,\"tid\":2,\"ts\":10}"
+		","
 		"{\"ph\":\"B\",\"name\":\"inner\",\"pid\":1,\"tid\":2,\"ts\":11.5},"
 		"{\"ph\":\"B\",\"name\":\"elsewhere\",\"pid\":1,\"tid\":3,\"ts\":12},"
 		"{\"ph\":\"E\",\"pid\":1,\"tid\":2,\"ts\":13},"
 		"{\"ph\":\"E\",\"pid\":1,\"tid\":2,\"ts\":20},"
 		"{\"ph\":\"E\",\"pid\":1,\"tid\":2,\"ts\":21},"
-		"{\"ph\":\"i\",\"name\":\"[memory]\",\"pid\":1,\"tid\":2,\"ts\":14,\"s\":\"t\",\"args\":"
-		"{\"Addr\":140737488355328,\"Bytes\":-512,\"Total Allocated\":1024,\"Device Type\":1,"
+		"{\"ph\":\"i\",\"name\":\"[memory]\",\"pid\":1,\"tid\":2,\"ts\":14,\"s\":\"t\","
+		"\"args\":"
+		"{\"Addr\":140737488355328,\"Bytes\":-512,\"Total Allocated\":1024,\"Device "
+		"Type\":1,"
 		"\"Device Id\":0}},"
 		"{\"ph\":\"C\",\"name\":\"counter\",\"ts\":15,\"args\":{\"x\":1}},"
 		"{\"ph\":\"s\",\"id\":1,\"ts\":15,\"pid\":1,\"tid\":2},"
 		"{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":\"python\"}},"
-		"{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":1,\"args\":{\"labels\":\"GPU 0\"}},"
+		"{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":1,\"args\":{\"labels\":\"GPU "
+		"0\"}},"
 		"{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":1,\"tid\":2,"
 		"\"args\":{\"sort_index\":99}}"
 		"]}");
@@ -391,8 +403,10 @@ static void test_metadata(void **state)
 {
 	struct trace *t = read_text(
 		"{\"schemaVersion\":1,\"deviceProperties\":[{\"id\":3,\"name\":\"GPU \\\"x\\\"\","
-		"\"totalGlobalMem\":85017493504,\"computeMajor\":9,\"computeMinor\":0,\"numSms\":132,"
-		"\"warpSize\":32,\"maxThreadsPerMultiprocessor\":2048}],\"traceEvents\":[" FIRST "],"
+		"\"totalGlobalMem\":85017493504,\"computeMajor\":9,\"computeMinor\":0,\"numSms\":"
+		"132,"
+		"\"warpSize\":32,\"maxThreadsPerMultiprocessor\":2048}],\"traceEvents\":[" FIRST
+		"],"
 		"\"distributedInfo\":{\"backend\":\"nccl\",\"pg_config\":[{\"rank\":9}],\"rank\":5,"
 		"\"world_size\":8},\"baseTimeNanoseconds\":1790857026000000001,\"with_stack\":1,"
 		"\"record_shapes\":true,\"host_name\":\"h\",\"cupti_version\":22}");
@@ -425,12 +439,11 @@ static void test_metadata(void **state)
 
 static void test_zero_and_far(void **state)
 {
-	struct trace *t = read_text(
-		"[{\"ph\":\"X\",\"name\":\"a\",\"ts\":5000000,\"dur\":1},"
-		"{\"ph\":\"X\",\"name\":\"zero\",\"ts\":0,\"dur\":0},"
-		"{\"ph\":\"X\",\"name\":\"b\",\"ts\":5000010,\"dur\":0},"
-		"{\"ph\":\"X\",\"name\":\"far\",\"ts\":100005000000,\"dur\":1},"
-		"{\"ph\":\"X\",\"name\":\"c\",\"ts\":5000020,\"dur\":1}]");
+	struct trace *t = read_text("[{\"ph\":\"X\",\"name\":\"a\",\"ts\":5000000,\"dur\":1},"
+				    "{\"ph\":\"X\",\"name\":\"zero\",\"ts\":0,\"dur\":0},"
+				    "{\"ph\":\"X\",\"name\":\"b\",\"ts\":5000010,\"dur\":0},"
+				    "{\"ph\":\"X\",\"name\":\"far\",\"ts\":100005000000,\"dur\":1},"
+				    "{\"ph\":\"X\",\"name\":\"c\",\"ts\":5000020,\"dur\":1}]");
 	const struct trace_block *b = trace_block(t, 0);
 
 	(void)state;
@@ -448,6 +461,78 @@ static void test_zero_and_far(void **state)
 	trace_free(t);
 }
 
+static void test_only_columns(void **state)
+{
+	static const char text[] =
+		"[{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":2,\"args\":{\"Input Dims\":[[1]],"
+		"\"Call stack\":\"f\",\"device\":4,\"correlation\":9}}]";
+	struct trace_options o = {.only_columns = true};
+	const struct trace_args *a;
+	struct trace *t = NULL;
+
+	(void)state;
+	assert_int_equal(trace_read_bytes(text, sizeof(text) - 1, &o, &t, NULL), 0);
+	a = trace_args(t, trace_block(t, 0)->args[0]);
+	assert_int_equal(a->dims, 0);
+	assert_int_equal(a->stack, 0);
+	assert_int_equal(a->device, 4);
+	assert_int_equal(trace_block(t, 0)->correlation[0], 9);
+	assert_int_equal(trace_find(t, "[[1]]"), 0);
+	assert_string_equal(trace_text(t, trace_find(t, "a"), NULL), "a");
+	trace_free(t);
+}
+
+/* Ids of args stay what they are however many there are. */
+static void test_many_args(void **state)
+{
+	const unsigned n = 3000;
+	char *text = malloc(n * 160 + 2), *p = text;
+	struct trace *t;
+
+	(void)state;
+	*p++ = '[';
+	for (unsigned i = 0; i < n; i++)
+		p += sprintf(p,
+			     "{\"ph\":\"X\",\"ts\":%u,\"dur\":1,\"args\":{\"device\":%u,\"grid\":[%"
+			     "u,1,1],"
+			     "\"Python id\":%u}},",
+			     i, i % 4, i % 700, i);
+	p[-1] = ']';
+	t = read_pieces(text, (size_t)(p - text), 0);
+	assert_int_equal(trace_rows(t), n);
+	for (unsigned i = 0; i < n; i++) {
+		const struct trace_args *a = trace_args(t, trace_block(t, 0)->args[i]);
+
+		assert_int_equal(a->device, i % 4);
+		assert_int_equal(a->grid[0], i % 700);
+		assert_int_equal(a->grid[1], 1);
+		assert_int_equal(a->python_id, i);
+		assert_int_equal(a->bytes, TRACE_NONE);
+	}
+	trace_free(t);
+	free(text);
+}
+
+/* A bracket that never closes, far from the end: what follows is not swallowed. */
+static void test_large_hole(void **state)
+{
+	const size_t hole = 3u << 20;
+	char *text = malloc(hole + 4096), *p = text;
+	struct trace *t;
+
+	(void)state;
+	p += sprintf(p, "[" FIRST ",{\"ph\":\"X\",\"ts\":1,\"args\":{\"x\":[");
+	memset(p, '[', hole);
+	p += hole;
+	p += sprintf(p, "}}," LAST "]");
+	t = read_pieces(text, (size_t)(p - text), 0);
+	assert_int_equal(trace_rows(t), 2);
+	assert_string_equal(name_of(t, 1), "last");
+	assert_int_equal(noted(t, "event-lost"), 1);
+	trace_free(t);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,7 +540,8 @@ int main(void)
 		cmocka_unit_test(test_no_trace),     cmocka_unit_test(test_cut_anywhere),
 		cmocka_unit_test(test_times),        cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_other_phases), cmocka_unit_test(test_metadata),
-		cmocka_unit_test(test_zero_and_far),
+		cmocka_unit_test(test_zero_and_far), cmocka_unit_test(test_only_columns),
+		cmocka_unit_test(test_many_args),    cmocka_unit_test(test_large_hole),
 	};
 
 	return cmocka_run_group_tests_name("read", tests, NULL, NULL);

@@ -42,7 +42,9 @@ static const struct row {
 	 "\"say \\\"hi\\\" now\""},
 	{TOP(A "," NAMED("\"abc") "," B), 2, 1, 0, REPAIR_QUOTE, 1, 91, "\"abc\",\"pid\":1"},
 	{TOP(NAMED("\"a\001b\nc\"")), 0, 1, 0, REPAIR_CONTROL, 2, 35, "\"a\\u0001b\\u000ac\""},
-	{TOP(NAMED("\"a\377b\"")), 0, 1, 0, REPAIR_UTF8, 1, 35, "\"a\xef\xbf\xbd" "b\""},
+	{TOP(NAMED("\"a\377b\"")), 0, 1, 0, REPAIR_UTF8, 1, 35,
+	 "\"a\xef\xbf\xbd"
+	 "b\""},
 	{TOP(NAMED("\"C:\\qux\"")), 0, 1, 0, REPAIR_ESCAPE, 1, 36, "\"C:\\\\qux\""},
 	{TOP("{\"ts\":1,\"args\":{\"x\":N/A,\"y\":NaN,\"z\":-Infinity}}"), 0, 1, 0, REPAIR_WORD, 3,
 	 36, "{\"x\":\"N/A\",\"y\":\"NaN\",\"z\":\"-Infinity\"}"},
@@ -53,11 +55,14 @@ static const struct row {
 	{TOP(A "," B ","), 2, 0, 0, REPAIR_COMMA, 1, 122, A ",\n" B "\n]"},
 	{TOP(A ",," B), 2, 0, 0, REPAIR_COMMA, 1, 69, A ",\n" B},
 	{TOP(A "\n" B), 2, 0, 0, REPAIR_COMMA, 1, 69, A ",\n" B},
-	{TOP(A ",xyz" "," B), 2, 0, 0, -2, 0, 0, A ",\n" B},
+	{TOP(A ",xyz"
+	       "," B),
+	 2, 0, 0, -2, 0, 0, A ",\n" B},
 	{"\xef\xbb\xbf" TOP(A), 1, 0, 0, REPAIR_BOM, 1, 0, A},
 	{TOP(A) "foo", 1, 0, 0, REPAIR_TRAILING, 1, 70, A},
 	{"{\"traceEvents\":[" A "," B, 2, 0, 0, REPAIR_TRUNCATED, 1, 121, B "\n]\n}"},
-	{"{\"traceEvents\":[" A ",{\"ph\":\"X\",\"na", 1, 0, 1, REPAIR_TRUNCATED, 1, 69, A "\n]\n}"},
+	{"{\"traceEvents\":[" A ",{\"ph\":\"X\",\"na", 1, 0, 1, REPAIR_TRUNCATED, 1, 69,
+	 A "\n]\n}"},
 	{"[" A ",", 1, 0, 0, REPAIR_TRUNCATED, 1, 54, "[\n" A "\n]"},
 	{"{\"x\":nope,\"traceEvents\":[" A "],\"y\":{\"a\":1}}", 1, 0, 0, REPAIR_WORD, 1, 5,
 	 "\"x\":\"nope\""},
@@ -95,9 +100,9 @@ static void test_rows(void **state)
 		struct repair_result r;
 		struct err e = {0};
 
-		assert_int_equal(file_write_atomic(AT_FDCWD, in, rows[i].text, strlen(rows[i].text),
-						   0600),
-				 0);
+		assert_int_equal(
+			file_write_atomic(AT_FDCWD, in, rows[i].text, strlen(rows[i].text), 0600),
+			0);
 		if (repair_file(in, out, &r, &e))
 			fail_msg("%s: %s", rows[i].text, e.text);
 		buf_reset(&b);
@@ -167,11 +172,13 @@ static void test_large(void **state)
 
 static void test_json(void **state)
 {
-	static const char *const good[] = {"1",	   " -0.5e+3 ", "\"\\u00e9\\\"\"", "[]",
-					   "[[],{}]", "{\"a\":[1,{\"b\":null}]}", "true", "0"};
-	static const char *const bad[] = {"",	 "01",	"1.",	"[1,]",	 "{\"a\"}", "{a:1}",
-					  "\"\t\"", "[1 2]", "nul", "\"\\x\"", "[}",	   "{\"a\":}",
-					  "\"\xff\"", "1 2", "[", "-", "{\"a\":1,}", "\"\\u12g4\""};
+	static const char *const good[] = {"1",    " -0.5e+3 ", "\"\\u00e9\\\"\"",
+					   "[]",   "[[],{}]",   "{\"a\":[1,{\"b\":null}]}",
+					   "true", "0"};
+	static const char *const bad[] = {"",      "01",         "1.",         "[1,]", "{\"a\"}",
+					  "{a:1}", "\"\t\"",     "[1 2]",      "nul",  "\"\\x\"",
+					  "[}",    "{\"a\":}",   "\"\xff\"",   "1 2",  "[",
+					  "-",     "{\"a\":1,}", "\"\\u12g4\""};
 	char deep[200];
 
 	(void)state;

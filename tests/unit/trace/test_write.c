@@ -45,23 +45,32 @@ static const char all[] =
 	"\"sharedMemPerBlock\":49152}],"
 	"\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":3,\"world_size\":8},"
 	"\"traceEvents\":["
-	"{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":10,\"tid\":0,\"args\":{\"name\":\"python\"}},"
-	"{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":10,\"tid\":11,\"args\":{\"name\":\"main \\\\ 1\"}},"
-	"{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":10,\"tid\":11,\"args\":{\"sort_index\":5}},"
-	"{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#4\",\"pid\":10,\"tid\":11,"
+	"{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":10,\"tid\":0,\"args\":{\"name\":"
+	"\"python\"}},"
+	"{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":10,\"tid\":11,\"args\":{\"name\":\"main "
+	"\\\\ 1\"}},"
+	"{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":10,\"tid\":11,\"args\":{\"sort_"
+	"index\":5}},"
+	"{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#4\",\"pid\":10,\"tid\":"
+	"11,"
 	"\"ts\":0.001,\"dur\":99.999,\"args\":{\"External id\":1}},"
-	"{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#5\",\"pid\":10,\"tid\":11,"
+	"{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#5\",\"pid\":10,\"tid\":"
+	"11,"
 	"\"ts\":100,\"dur\":100},"
-	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\\\"b\\\\c\\nd\\u0001\",\"pid\":10,\"tid\":11,"
+	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\\\"b\\\\c\\nd\\u0001\",\"pid\":10,\"tid\":"
+	"11,"
 	"\"ts\":1.5,\"dur\":20,\"args\":{\"External id\":2,\"Input Dims\":[[2, 3], []],"
 	"\"Input type\":[\"float\", \"\"],\"Input Strides\":[[3, 1], []],"
 	"\"Concrete Inputs\":[\"\", \"1\"],\"Sequence number\":7,\"Fwd thread id\":0,"
 	"\"Call stack\":\"a.py(1): f;b.py(2): g\",\"flops\":12}},"
-	"{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":10,\"tid\":11,"
+	"{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":10,\"tid\":"
+	"11,"
 	"\"ts\":10,\"dur\":2,\"args\":{\"correlation\":42,\"External id\":2}},"
-	"{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":10,\"tid\":11,"
+	"{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":10,\"tid\":"
+	"11,"
 	"\"ts\":150,\"dur\":2,\"args\":{\"correlation\":43}},"
-	"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k<int, 4>(float*)\",\"pid\":0,\"tid\":\"stream 7\","
+	"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k<int, "
+	"4>(float*)\",\"pid\":0,\"tid\":\"stream 7\","
 	"\"ts\":120.25,\"dur\":3.125,\"args\":{\"device\":0,\"context\":1,\"stream\":7,"
 	"\"correlation\":42,\"External id\":2,\"grid\":[4, 1, 1],\"block\":[128, 2, 1],"
 	"\"registers per thread\":32,\"shared memory\":1024,\"blocks per SM\":0.030303,"
@@ -72,12 +81,14 @@ static const char all[] =
 	"\"args\":{\"stream\":7,\"correlation\":43}},"
 	"{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy\",\"pid\":0,\"tid\":7,\"ts\":201,"
 	"\"dur\":0,\"args\":{\"stream\":7,\"bytes\":4096,\"memory bandwidth (GB/s)\":1.25}},"
-	"{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":\"f\",\"pid\":\"Spans\",\"tid\":\"T 1\","
+	"{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":\"f\",\"pid\":\"Spans\",\"tid\":\"T "
+	"1\","
 	"\"ts\":-5,\"dur\":1,\"args\":{\"Python id\":1,\"Python parent id\":0,"
 	"\"Python module id\":2}},"
 	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"no dur\",\"pid\":10,\"tid\":11,\"ts\":50},"
 	"{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":10,"
-	"\"tid\":11,\"ts\":12.5,\"args\":{\"Device Type\":1,\"Device Id\":0,\"Addr\":140000000000000,"
+	"\"tid\":11,\"ts\":12.5,\"args\":{\"Device Type\":1,\"Device "
+	"Id\":0,\"Addr\":140000000000000,"
 	"\"Bytes\":-512,\"Total Allocated\":1024,\"Total Reserved\":2048}},"
 	"{\"ph\":\"C\",\"name\":\"counter\",\"pid\":10,\"ts\":1,\"args\":{\"x\":1}}"
 	"],\"with_flops\":1}";
@@ -279,8 +290,8 @@ static void test_cut(void **state)
 	assert_int_equal(convert_trace(a, &o, at("time.json"), &r, &e), 0);
 	b = read_file(at("time.json"));
 	assert_int_equal(rows_named(b, "ProfilerStep#5"), 1); /* reaches into it */
-	assert_int_equal(rows_named(b, "Memcpy"), 1);	      /* no launch, lies in it */
-	assert_int_equal(rows_named(b, "k2"), 0);	      /* launched at 150 */
+	assert_int_equal(rows_named(b, "Memcpy"), 1);         /* no launch, lies in it */
+	assert_int_equal(rows_named(b, "k2"), 0);             /* launched at 150 */
 	assert_int_equal(r.flows, 0);
 	trace_free(b);
 	trace_free(a);
@@ -353,9 +364,15 @@ static void test_us(void **state)
 		bool point;
 		const char *text;
 	} rows[] = {
-		{0, false, "0"}, {0, true, "0.000"}, {1, false, "0.001"}, {-1, false, "-0.001"},
-		{1500, false, "1.500"}, {2000, false, "2"}, {-2000, true, "-2.000"},
-		{INT64_MAX, false, "9223372036854775.807"}, {INT64_MIN, false, "-9223372036854775.808"},
+		{0, false, "0"},
+		{0, true, "0.000"},
+		{1, false, "0.001"},
+		{-1, false, "-0.001"},
+		{1500, false, "1.500"},
+		{2000, false, "2"},
+		{-2000, true, "-2.000"},
+		{INT64_MAX, false, "9223372036854775.807"},
+		{INT64_MIN, false, "-9223372036854775.808"},
 	};
 	struct buf b;
 
@@ -393,7 +410,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_merge),	   cmocka_unit_test(test_abort),
+		cmocka_unit_test(test_merge),      cmocka_unit_test(test_abort),
 		cmocka_unit_test(test_us),
 	};
 

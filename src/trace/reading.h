@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reader.h - inside of src/trace: the trace while it is made, and what the parts
+ * reading.h - inside of src/trace: the trace while it is made, and what the parts
  * of the reader have in common. Nothing outside of this folder includes it.
  */
-#ifndef TRACE_READER_H
-#define TRACE_READER_H
+#ifndef TRACE_READING_H
+#define TRACE_READING_H
 
 #include "trace/argset.h"
 #include "trace/block.h"
 #include "trace/cats.h"
 #include "trace/intern.h"
 #include "trace/lex.h"
-#include "trace/shape.h"
+#include "trace/stencil.h"
 #include "trace/spill.h"
 #include "trace/trace.h"
 
-#define READER_EVENT_MAX (64u << 20) /* bytes of one event; a longer one is lost, and noted */
+#define READING_EVENT_MAX (64u << 20) /* bytes of one event; a longer one is lost, and noted */
 
-#define READER_TRACK_TEXT 24u /* longer pids and tids are looked up each time */
-#define READER_GUESSES (1u << 14)
+#define READING_TRACK_TEXT 24u /* longer pids and tids are looked up each time */
+#define READING_SAMPLES 4096u
+#define READING_GUESSES (1u << 14)
+
+#define NOTES_LOG 64u
 
 enum notes_kind {
 	NOTES_TRUNCATED,
@@ -84,6 +87,8 @@ struct trace {
 	size_t n_memories, cap_memories;
 	struct trace_note notes[NOTES_KINDS]; /* while reading: by kind; then those that are */
 	size_t n_notes;
+	uint64_t n_noted;         /* notes_add() calls */
+	uint8_t noted[NOTES_LOG]; /* kinds of the last ones */
 	uint64_t phases[256];
 	uint64_t cats[TRACE_CATS];
 	uint64_t json, peak, spilled;
@@ -113,7 +118,7 @@ enum event_result {
 };
 
 struct event_track { /* pid and tid as they stood in the text, of a known track */
-	unsigned char pid[READER_TRACK_TEXT + LEX_PAD], tid[READER_TRACK_TEXT + LEX_PAD];
+	unsigned char pid[READING_TRACK_TEXT + LEX_PAD], tid[READING_TRACK_TEXT + LEX_PAD];
 	uint8_t pid_len, tid_len;
 	bool is_set;
 	uint16_t track;
@@ -131,7 +136,7 @@ struct reader {
 	int rc; /* an error that ends the reading */
 	uint64_t index;
 	struct event e;
-	uint64_t offset; /* of the event */
+	uint64_t offset;                /* of the event */
 	const unsigned char *pid, *tid; /* of the event, in the text, quotes off */
 	size_t pid_len, tid_len;
 	uint32_t cat_ids[64]; /* texts of categories met, and which they are */
@@ -142,22 +147,25 @@ struct reader {
 	unsigned recent_at, recent_hit;
 	struct pair_list *pairs;
 	const struct event_set *set;
-	struct shape_tree shapes;
-	uint32_t *guesses;   /* READER_GUESSES; ids of texts, places in raws */
-	struct intern raws;  /* values of args as they stand in the file */
-	uint32_t *raw_ids;   /* what they became */
+	struct stencil_tree stencils;
+	uint32_t *guesses;  /* READING_GUESSES; ids of texts, places in raws */
+	struct intern raws; /* values of args as they stand in the file */
+	uint32_t *raw_ids;  /* what they became */
 	uint32_t raw_cap;
-	bool texts_full;   /* no new texts of args */
-	bool names_full;   /* no new names either */
+	bool texts_full; /* no new texts of args */
+	bool names_full; /* no new names either */
 	uint64_t budget;
-	uint64_t buffers;  /* bytes of buffers of the reading itself */
+	uint64_t buffers;    /* bytes of buffers of the reading itself */
 	int64_t least, most; /* ts of rows, those of ts 0 and dur 0 left out */
-	bool has_zero;     /* a row of ts 0 and dur 0 */
+	bool has_zero;       /* a row of ts 0 and dur 0 */
+	int64_t *samples;    /* READING_SAMPLES; ts of every `stride`-th row */
+	uint64_t stride, until_sample;
+	unsigned n_samples;
 	unsigned char *scratch; /* of unescaping */
 	size_t scratch_cap;
 };
 
-static inline uint64_t reader_offset(const struct reader *r, const unsigned char *p)
+static inline uint64_t reading_offset(const struct reader *r, const unsigned char *p)
 {
 	return r->base + (uint64_t)(p - r->text);
 }
@@ -165,6 +173,9 @@ static inline uint64_t reader_offset(const struct reader *r, const unsigned char
 /* notes.c */
 void notes_add(struct trace *t, enum notes_kind kind, uint64_t offset, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* Take back what was added since t->n_noted was `since` (NOTES_LOG at most): what was read will be
+ * read again. */
+void notes_undo(struct trace *t, uint64_t since);
 void notes_close(struct trace *t);
 /* A few bytes as text for a note: printable, in quotes, at most 40. */
 const char *notes_show(const unsigned char *p, const unsigned char *end, char out[64]);
@@ -205,8 +216,8 @@ bool words_scratch(struct reader *r, size_t len);
 
 /* trace.c, for tests: trace_read_bytes() of a text that comes in pieces of so many bytes (0: any)
  * and is parsed by these vectors (NULL: the best that run here). */
-int reader_bytes(const void *text, size_t len, size_t piece, const struct event_set *set,
-		 const struct trace_options *o, struct trace **ret, struct err *e);
+int reading_bytes(const void *text, size_t len, size_t piece, const struct event_set *set,
+		  const struct trace_options *o, struct trace **ret, struct err *e);
 
 /* pair.c: a B or E event, as a row; *ret_found: *row is now a pair's. */
 int pair_event(struct reader *r, struct block_row *row, bool *ret_found);
@@ -217,8 +228,8 @@ struct source;
 int top_read(struct reader *r, struct source *s, struct err *e);
 
 /* meta.c: one key of the top object with its value. */
-void meta_value(struct reader *r, const unsigned char *key, size_t key_len,
-		const unsigned char *p, const unsigned char *end);
+void meta_value(struct reader *r, const unsigned char *key, size_t key_len, const unsigned char *p,
+		const unsigned char *end);
 void meta_close(struct trace *t);
 
 /* finish.c: bytes held so far; keep the budget (0 or -errno); the end of reading; rules for

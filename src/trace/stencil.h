@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shape.h - what lies between the values of events. Writers print the same keys with the
+ * stencil.h - what lies between the values of events. Writers print the same keys with the
  * same blanks over and over: each stretch of text from the end of one value to
  * the beginning of the next is kept in a tree once met, and compared at once the next
  * time. The values of ph and cat count as such text, so branches are kinds of events.
  */
-#ifndef TRACE_SHAPE_H
-#define TRACE_SHAPE_H
+#ifndef TRACE_STENCIL_H
+#define TRACE_STENCIL_H
 
 #include "trace/key.h"
 
-#define SHAPE_TEXT 160u  /* bytes of one stretch; longer ones are not kept */
-#define SHAPE_PAD 32u    /* readable behind it */
-#define SHAPE_NODES 1024u
-#define SHAPE_CHILDREN 16u
+#define STENCIL_TEXT 160u /* bytes of one stretch; longer ones are not kept */
+#define STENCIL_PAD 32u   /* readable behind it */
+#define STENCIL_NODES 1024u
+#define STENCIL_CHILDREN 16u
 
-struct shape_node {
-	uint16_t children[SHAPE_CHILDREN]; /* hit last first */
+struct stencil_node {
+	uint16_t children[STENCIL_CHILDREN]; /* hit last first */
 	uint8_t n_children;
 	uint8_t len;  /* of text */
 	bool is_end;  /* the text closes the event; else a value of row follows */
@@ -28,20 +28,20 @@ struct shape_node {
 	uint32_t cat_text; /* its id */
 	uint64_t met[2];   /* keys up to here: of the event, of args */
 	uint32_t last[2];  /* texts that were its value last: context of guesses */
-	unsigned char text[SHAPE_TEXT + SHAPE_PAD];
+	unsigned char text[STENCIL_TEXT + STENCIL_PAD];
 };
 
-struct shape_tree {
-	struct shape_node *nodes; /* [0] is the root */
+struct stencil_tree {
+	struct stencil_node *nodes; /* [0] is the root */
 	unsigned n;
 };
 
 /* 0, -ENOMEM. */
-int shape_init(struct shape_tree *t);
-void shape_done(struct shape_tree *t);
+int stencil_init(struct stencil_tree *t);
+void stencil_done(struct stencil_tree *t);
 
 /* A new child of a node with this text; NULL: the tree is full, or the text too long. */
-struct shape_node *shape_add(struct shape_tree *t, struct shape_node *parent,
-			     const unsigned char *text, size_t len);
+struct stencil_node *stencil_add(struct stencil_tree *t, struct stencil_node *parent,
+				 const unsigned char *text, size_t len);
 
 #endif
