@@ -55,8 +55,8 @@ static const char *const bash_of[] = {
 	[COMPLETION_NOTHING] = "COMPREPLY=()",
 	[COMPLETION_FILE] = "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))",
 	[COMPLETION_FOLDER] = "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$cur\"))",
-	[COMPLETION_RUN] = "COMPREPLY=($(compgen -W \"last $(command ls "
-			   "\"${LAPSE_DIR:-lapse-runs}\" 2>/dev/null)\" -- \"$cur\"))",
+	[COMPLETION_RUN] = ("COMPREPLY=($(compgen -W \"last $(command ls "
+			    "\"${LAPSE_DIR:-lapse-runs}\" 2>/dev/null)\" -- \"$cur\"))"),
 	[COMPLETION_COMMAND] = "COMPREPLY=($(compgen -c -- \"$cur\"))",
 };
 
