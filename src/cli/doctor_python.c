@@ -23,8 +23,6 @@
 #define PYTHON_TIMEOUT_MS 30000
 #define PYTHON_OUTPUT_MAX (64u << 10)
 
-extern char **environ;
-
 /* Prints lines "KEY\tVALUE". */
 static char python_script[] =
 	"import sys, os\n"

@@ -201,12 +201,6 @@ static int64_t runner_round(struct runner *r, struct runner_place *p, const stru
 	return next;
 }
 
-static void runner_now(struct probe_now *now)
-{
-	now->mono_ns = clock_ns(CLOCK_MONOTONIC);
-	now->boot_ns = clock_ns(CLOCK_BOOTTIME);
-}
-
 static void runner_place_free(struct runner_place *p)
 {
 	struct runner *r = p->r;
@@ -280,7 +274,7 @@ static void *runner_thread(void *arg)
 	pthread_mutex_lock(&r->lock);
 	while (!r->stop) {
 		pthread_mutex_unlock(&r->lock);
-		runner_now(&now);
+		now = (struct probe_now){clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_BOOTTIME)};
 		next = runner_round(r, p, &now);
 		t = (struct timespec){next / RUNNER_SECOND, next % RUNNER_SECOND};
 		pthread_mutex_lock(&r->lock);

@@ -152,6 +152,14 @@ static void group_choose(const struct group *g, struct group_tree *ret)
 
 /* ---- columns ------------------------------------------------------------------------------ */
 
+static uint64_t group_bits(double v)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return bits;
+}
+
 /* The ends of spans, if what comes back from them are the durations, bit for bit. */
 static bool group_ends(const int64_t *start, const double *v, size_t n, int64_t *ret)
 {
@@ -159,9 +167,8 @@ static bool group_ends(const int64_t *start, const double *v, size_t n, int64_t 
 
 	for (i = 0; i < n; i++) {
 		int64_t whole = v[i] > -GROUP_EXACT && v[i] < GROUP_EXACT ? (int64_t)v[i] : 0;
-		double back = (double)whole;
 
-		if (memcmp(&back, &v[i], sizeof(back)) != 0)
+		if (group_bits((double)whole) != group_bits(v[i]))
 			return false;
 		ret[i] = (int64_t)((uint64_t)start[i] + (uint64_t)whole);
 	}
@@ -265,8 +272,12 @@ static double group_saves(const struct group *g, size_t x, size_t from)
 
 static void group_unite(const struct group *g, size_t *set, size_t a, size_t b)
 {
-	size_t old = set[a], now = set[b], i;
+	size_t old, now, i;
 
+	if (a >= g->n || b >= g->n)
+		return;
+	old = set[a];
+	now = set[b];
 	for (i = 0; i < g->n; i++)
 		if (set[i] == old)
 			set[i] = now;
