@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "cli/table.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 #include "config/config.h"
 #include "config/dump.h"
 
@@ -79,10 +79,10 @@ static int config_print_json(const struct config *c)
 	struct json j;
 	int status;
 
-	buf_init(&b, VIEW_JSON_MAX);
+	buf_init(&b, RUNVIEW_JSON_MAX);
 	json_init(&j, &b);
 	dump_json(c, &j);
-	status = view_json_print("config", &b);
+	status = runview_json_print("config", &b);
 	buf_done(&b);
 	return status;
 }

@@ -11,7 +11,7 @@
 #include "cli/pace.h"
 #include "cli/settings.h"
 #include "cli/table.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 #include "probe/runner.h"
 #include "probe/linux/tree.h"
 #include "wire/clock.h"
@@ -341,7 +341,7 @@ static int doctor_json(const struct doctor *d, const struct doctor_probe *p)
 	int status;
 	size_t i;
 
-	buf_init(&b, VIEW_JSON_MAX);
+	buf_init(&b, RUNVIEW_JSON_MAX);
 	json_init(&j, &b);
 	json_object(&j);
 	json_kstr(&j, "version", LAPSE_VERSION);
@@ -363,7 +363,7 @@ static int doctor_json(const struct doctor *d, const struct doctor_probe *p)
 	doctor_json_group(&j, p, &own);
 	json_array_end(&j);
 	json_object_end(&j);
-	status = view_json_print("doctor", &b);
+	status = runview_json_print("doctor", &b);
 	buf_done(&b);
 	return status;
 }

@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "cli/tags.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 
 static const char *edit_dir, *edit_name, *edit_project, *edit_tags, *edit_notes;
 
@@ -65,7 +65,7 @@ static int edit_set(const char *option, const char *from, char *to, size_t cap, 
 	return 0;
 }
 
-static int edit_apply(const struct view *v, struct run_edit *edit)
+static int edit_apply(const struct runview *v, struct run_edit *edit)
 {
 	char tags[sizeof(edit->tags)], why[128];
 	int status;
@@ -92,7 +92,7 @@ int cmd_edit(int argc, char **argv)
 	const char *what = cmd_one_arg("edit", argc, argv, "RUN", NULL);
 	struct run_edit *edit;
 	struct err e = {0};
-	struct view v = {0};
+	struct runview v = {0};
 	int r, status;
 
 	if (!what)
@@ -102,7 +102,7 @@ int cmd_edit(int argc, char **argv)
 				"--notes\n");
 		return 2;
 	}
-	if (view_open(&v, "edit", edit_dir, what) < 0)
+	if (runview_open(&v, "edit", edit_dir, what) < 0)
 		return 1;
 	edit = xcalloc(1, sizeof(*edit));
 	r = store_edit_load(v.dir, &e, edit);
@@ -117,6 +117,6 @@ int cmd_edit(int argc, char **argv)
 	if (e.code)
 		fprintf(stderr, "lapse edit: %s\n", e.text);
 	free(edit);
-	view_close(&v);
+	runview_close(&v);
 	return status;
 }

@@ -66,7 +66,7 @@ struct export
 {
 	const struct export_ops *ops;
 	unsigned what;
-	struct view v;
+	struct runview v;
 	struct store_range range;
 	struct outfile out;
 	struct buf line;
@@ -150,7 +150,7 @@ static bool export_wants(const struct export *x, const struct store_series *s)
 		       : s->kind == SINK_HISTOGRAM ? EXPORT_HISTOGRAMS
 						   : EXPORT_SAMPLES;
 
-	return x->what & bit && view_match(export_series, s->name);
+	return x->what & bit && runview_match(export_series, s->name);
 }
 
 /* Returns an error of writing, which ends the export. What cannot be read is
@@ -284,7 +284,7 @@ static int export_to_live(const struct exporter_ops *ops, const char *what)
 	static const char *const *const others[] = {&export_series, &export_range.from,
 						    &export_range.until, &export_range.steps,
 						    &export_what_text};
-	struct view v;
+	struct runview v;
 	size_t i;
 	int status;
 
@@ -298,12 +298,12 @@ static int export_to_live(const struct exporter_ops *ops, const char *what)
 			ops->name);
 		return 2;
 	}
-	if (view_open(&v, "export", export_dir, what) != 0)
+	if (runview_open(&v, "export", export_dir, what) != 0)
 		return 1;
 	store_reader_close(v.reader);
 	v.reader = NULL;
 	status = export_live(ops, v.dir, export_output, export_follow);
-	view_close(&v);
+	runview_close(&v);
 	return status;
 }
 
@@ -322,10 +322,10 @@ int cmd_export(int argc, char **argv)
 		fprintf(stderr, "lapse export: --follow is for tensorboard and prometheus\n");
 		return 2;
 	}
-	if (view_open(&x.v, "export", export_dir, what) != 0)
+	if (runview_open(&x.v, "export", export_dir, what) != 0)
 		return 1;
 	if (range_parse(&export_range, "export", &x.v.run, &x.range) != 0) {
-		view_close(&x.v);
+		runview_close(&x.v);
 		return 2;
 	}
 	buf_init(&x.line, EXPORT_LINE_MAX);
@@ -336,6 +336,6 @@ int cmd_export(int argc, char **argv)
 		status = export_write(&x);
 	}
 	buf_done(&x.line);
-	view_close(&x.v);
+	runview_close(&x.v);
 	return status;
 }

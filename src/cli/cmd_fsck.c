@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 
 #define FSCK_SHOWN 50u /* findings of a file that are printed; JSON has all */
 
@@ -310,7 +310,7 @@ static int fsck_finish(struct fsck *f, int r)
 		json_kuint(&f->json, "repaired", f->repaired);
 		json_kuint(&f->json, "failed", f->failed);
 		json_object_end(&f->json);
-		status = view_json_print("fsck", &f->text);
+		status = runview_json_print("fsck", &f->text);
 	} else if (r == 0) {
 		printf("%" PRIu64 " runs, %" PRIu64 " files checked: ", f->runs, f->files);
 		if (left || f->failed)
@@ -319,7 +319,7 @@ static int fsck_finish(struct fsck *f, int r)
 			       left, f->repaired, f->failed);
 		else
 			printf("all is well\n");
-		status = view_flush();
+		status = runview_flush();
 	}
 	return status || r < 0 || left || f->failed ? 1 : 0;
 }
@@ -333,7 +333,7 @@ int cmd_fsck(int argc, char **argv)
 		fprintf(stderr, "lapse fsck: --all takes no run; name runs or --all\n");
 		return 2;
 	}
-	buf_init(&f.text, VIEW_JSON_MAX);
+	buf_init(&f.text, RUNVIEW_JSON_MAX);
 	json_init(&f.json, &f.text);
 	f.progress = isatty(STDERR_FILENO);
 	if (fsck_json) {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cli/cleanup.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 
 static const char *gc_dir;
 static bool gc_json;
@@ -83,7 +83,7 @@ static int gc_print_json(const struct cleanup *c)
 	int status;
 	size_t i;
 
-	buf_init(&b, VIEW_JSON_MAX);
+	buf_init(&b, RUNVIEW_JSON_MAX);
 	json_init(&j, &b);
 	json_object(&j);
 	json_kbool(&j, "dry_run", gc_wish.dry_run);
@@ -107,7 +107,7 @@ static int gc_print_json(const struct cleanup *c)
 	json_kuint(&j, "bytes_after", c->after);
 	json_kuint(&j, "leftovers", c->swept);
 	json_object_end(&j);
-	status = view_json_print("gc", &b);
+	status = runview_json_print("gc", &b);
 	buf_done(&b);
 	return status;
 }
@@ -154,7 +154,7 @@ static int gc_print_table(const struct cleanup *c)
 	if (live)
 		printf("; %zu live, left alone", live);
 	printf("\n");
-	return view_flush();
+	return runview_flush();
 }
 
 static int gc_report(const struct cleanup *c)

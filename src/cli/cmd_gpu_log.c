@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "cli/gpuquery.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 
 /* What the handbook of nvidia-smi's users watches a training with. */
 #define GPU_LOG_DEFAULT                                                                            \
@@ -135,7 +135,7 @@ static int gpu_log_list_fields(void)
 	for (f = gpuquery_fields; f->name; f++)
 		printf("%s%s%s%s%s%s\n", f->name, f->also ? " or " : "", f->also ? f->also : "",
 		       f->unit ? " [" : "", f->unit ? f->unit : "", f->unit ? "]" : "");
-	return view_flush();
+	return runview_flush();
 }
 
 /* Which of the wanted ids is it? -1 none; all are wanted without --id. */
@@ -223,7 +223,7 @@ static int gpu_log_round(struct gpu_log *l)
 	for (i = 0; i < l->n_gpus; i++)
 		gpuquery_line(&l->q, l->n, l->gpus[i].device, l->gpus[i].index, l->count, l->to);
 	if (l->to == stdout)
-		return view_flush();
+		return runview_flush();
 	if (fflush(l->to) == 0)
 		return 0;
 	fprintf(stderr, "lapse gpu-log: %s: %s\n", gpu_log_file, strerror(errno));

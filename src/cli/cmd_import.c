@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "cli/import.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 
 static const char *import_dir;
 static struct import_wish import_wish = {.limit = 100ull << 30};
@@ -98,6 +98,6 @@ int cmd_import(int argc, char **argv)
 	if (n)
 		status |= import_one(root, files, n);
 	free(files);
-	i = view_flush();
+	i = runview_flush();
 	return status ? status : i;
 }

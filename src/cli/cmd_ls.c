@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "cli/pick.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 #include "store/index.h"
 
 #define LS_METRICS_MAX 16
@@ -167,15 +167,15 @@ static void ls_json_metric(struct json *j, struct index *x, size_t i, const stru
 	}
 	best = direction > 0 ? m->max : direction < 0 ? m->min : NAN;
 	json_object(j);
-	json_kstr(j, "kind", view_kind(m->kind));
+	json_kstr(j, "kind", runview_kind(m->kind));
 	json_kstr(j, "unit", m->unit);
 	json_kuint(j, "count", m->count);
-	view_json_number(j, "last", m->last, m->count > 0);
-	view_json_number(j, "best", best, !isnan(best));
-	view_json_number(j, "min", m->min, !isnan(m->min));
-	view_json_number(j, "max", m->max, !isnan(m->max));
-	view_json_number(j, "sum", m->sum, m->count > 0);
-	view_json_step(j, "step", m->step);
+	runview_json_number(j, "last", m->last, m->count > 0);
+	runview_json_number(j, "best", best, !isnan(best));
+	runview_json_number(j, "min", m->min, !isnan(m->min));
+	runview_json_number(j, "max", m->max, !isnan(m->max));
+	runview_json_number(j, "sum", m->sum, m->count > 0);
+	runview_json_step(j, "step", m->step);
 	json_object_end(j);
 }
 
@@ -201,11 +201,11 @@ static void ls_json_row(struct json *j, struct index *x, size_t i, const char *r
 		json_kstr(j, "id", r->id);
 		json_kstr(j, "error", r->error);
 	} else {
-		view_json_run_of(j, &r->run, dir, r->warning);
-		view_json_step(j, "last_step", r->step);
+		runview_json_run_of(j, &r->run, dir, r->warning);
+		runview_json_step(j, "last_step", r->step);
 		loss = ls_loss(x, i);
 		json_kstr(j, "loss_name", loss ? loss->name : NULL);
-		view_json_number(j, "loss", loss ? loss->last : NAN, loss != NULL);
+		runview_json_number(j, "loss", loss ? loss->last : NAN, loss != NULL);
 		json_key(j, "metrics");
 		json_object(j);
 		for (k = 0; k < ls_n_metrics; k++)
@@ -226,13 +226,13 @@ static int ls_print_json(struct index *x, const size_t *runs, size_t n, const ch
 	int status;
 	size_t i;
 
-	buf_init(&b, VIEW_JSON_MAX);
+	buf_init(&b, RUNVIEW_JSON_MAX);
 	json_init(&j, &b);
 	json_array(&j);
 	for (i = 0; i < n; i++)
 		ls_json_row(&j, x, runs[i], root);
 	json_array_end(&j);
-	status = view_json_print("ls", &b);
+	status = runview_json_print("ls", &b);
 	buf_done(&b);
 	return status;
 }
@@ -248,17 +248,17 @@ static void ls_table_metrics(struct table *t, struct index *x, size_t i)
 
 	if (ls_n_metrics == 0) {
 		loss = ls_loss(x, i);
-		table_cell(t, TERM_PLAIN, loss ? view_value(text, loss->last, "") : "-");
+		table_cell(t, TERM_PLAIN, loss ? runview_value(text, loss->last, "") : "-");
 	}
 	for (k = 0; k < ls_n_metrics; k++) {
 		pick_get(x, i, &ls_metrics[k], &v);
 		if (v.text)
 			table_cell(t, TERM_PLAIN, v.text);
 		else
-			table_cell(
-				t, TERM_PLAIN,
-				v.has ? view_value(text, v.number, v.metric ? v.metric->unit : "")
-				      : "-");
+			table_cell(t, TERM_PLAIN,
+				   v.has ? runview_value(text, v.number,
+							 v.metric ? v.metric->unit : "")
+					 : "-");
 	}
 }
 
@@ -278,12 +278,12 @@ static void ls_table_row(struct table *t, struct index *x, size_t i)
 		for (k = 0; k < 1 + metrics; k++)
 			table_cell(t, TERM_PLAIN, "");
 	} else {
-		duration = view_duration_s(run);
+		duration = runview_duration_s(run);
 		table_cell(t, TERM_BOLD, run->name);
 		table_cell(t, TERM_PLAIN, fmt_local(text, run->start_ns));
 		table_cell(t, TERM_PLAIN, isnan(duration) ? "-" : fmt_seconds(text, duration));
-		table_cell(t, view_outcome_style(run), view_outcome(text, run));
-		table_cell(t, TERM_PLAIN, view_step(text, r->step));
+		table_cell(t, runview_outcome_style(run), runview_outcome(text, run));
+		table_cell(t, TERM_PLAIN, runview_step(text, r->step));
 		ls_table_metrics(t, x, i);
 	}
 	table_cell(t, TERM_PLAIN, fmt_bytes(text, (double)r->bytes));
@@ -330,7 +330,7 @@ static int ls_print_table(struct index *x, const size_t *runs, size_t n, size_t 
 	}
 	table_print(t, &term, stdout, 0);
 	table_free(t);
-	status = view_flush();
+	status = runview_flush();
 	fputs(buf_str(&notes), stderr);
 	buf_done(&notes);
 	if (n < all)
@@ -363,7 +363,7 @@ static int ls_print_none(const char *root)
 		puts("[]");
 	else
 		fprintf(stderr, "No runs in %s. Record one: lapse run -- COMMAND\n", root);
-	return view_flush();
+	return runview_flush();
 }
 
 int cmd_ls(int argc, char **argv)

@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "cli/archive.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 
 #define PACK_DEPTH_MAX 8
 
@@ -43,7 +43,7 @@ const struct opt *cmd_pack_options(void)
 
 struct pack {
 	struct archive *a;
-	struct view v;
+	struct runview v;
 	const char *id; /* folder in the archive */
 	char *copy;     /* where databases are copied to */
 	struct outfile out;
@@ -170,12 +170,12 @@ int cmd_pack(int argc, char **argv)
 
 	if (!what)
 		return 2;
-	if (view_open(&p.v, "pack", pack_dir, what) < 0)
+	if (runview_open(&p.v, "pack", pack_dir, what) < 0)
 		return 1;
 	if (store_reader_warning(p.v.reader)[0] != '\0') {
 		fprintf(stderr,
 			"lapse pack: not all of the run can be read; lapse fsck may help\n");
-		view_close(&p.v);
+		runview_close(&p.v);
 		return 1;
 	}
 	p.id = strrchr(p.v.dir, '/') ? strrchr(p.v.dir, '/') + 1 : p.v.dir;
@@ -187,7 +187,7 @@ int cmd_pack(int argc, char **argv)
 		fprintf(stderr, "lapse pack: %s\n", e.text);
 	if (r == 0 && strcmp(pack_output, "-") != 0)
 		printf("%s: %s\n", pack_output, fmt_bytes(text, (double)p.bytes));
-	view_close(&p.v);
+	runview_close(&p.v);
 	free(name);
-	return r < 0 ? 1 : view_flush();
+	return r < 0 ? 1 : runview_flush();
 }

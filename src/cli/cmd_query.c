@@ -115,7 +115,7 @@ static int query_print_raw(const struct querydata *q)
 	buf_done(&x.line);
 	if (r < 0 && e.text[0])
 		fprintf(stderr, "lapse query: %s\n", e.text);
-	return view_flush() || r < 0 ? 1 : 0;
+	return runview_flush() || r < 0 ? 1 : 0;
 }
 
 /* ---- buckets ------------------------------------------------------------------------ */
@@ -132,7 +132,7 @@ static int query_print_csv(const struct querydata *q)
 	else
 		fwrite(buf_str(&b), 1, b.len, stdout);
 	buf_done(&b);
-	return view_flush() || status ? 1 : 0;
+	return runview_flush() || status ? 1 : 0;
 }
 
 static int query_print_json(const struct querydata *q)
@@ -140,9 +140,9 @@ static int query_print_json(const struct querydata *q)
 	struct buf b;
 	int status;
 
-	buf_init(&b, VIEW_JSON_MAX);
+	buf_init(&b, RUNVIEW_JSON_MAX);
 	queryout_json(&b, q);
-	status = view_json_print("query", &b);
+	status = runview_json_print("query", &b);
 	buf_done(&b);
 	return status;
 }
@@ -178,21 +178,21 @@ static int query_print(struct querydata *q)
 	if (query_json)
 		return query_print_json(q);
 	querytext_print(q);
-	return view_flush();
+	return runview_flush();
 }
 
-static int query_list(const struct view *v)
+static int query_list(const struct runview *v)
 {
 	struct buf b;
 	int status;
 
 	if (!query_json) {
 		querytext_list(v);
-		return view_flush();
+		return runview_flush();
 	}
-	buf_init(&b, VIEW_JSON_MAX);
+	buf_init(&b, RUNVIEW_JSON_MAX);
 	queryout_list_json(&b, v);
-	status = view_json_print("query", &b);
+	status = runview_json_print("query", &b);
 	buf_done(&b);
 	return status;
 }
@@ -211,7 +211,7 @@ static int query_choose(struct querydata *q, int argc, char **argv, bool *missed
 	return q->n ? 0 : -ENOENT;
 }
 
-static int query_patterns(struct view *v, int argc, char **argv)
+static int query_patterns(struct runview *v, int argc, char **argv)
 {
 	struct querydata q;
 	bool missed = false;
@@ -246,7 +246,7 @@ static bool query_is_run(const char *text)
 int cmd_query(int argc, char **argv)
 {
 	const char *what = "last";
-	struct view v;
+	struct runview v;
 	int status;
 
 	if (argc > 0 && query_is_run(argv[0])) {
@@ -257,9 +257,9 @@ int cmd_query(int argc, char **argv)
 	status = query_check(argc);
 	if (status)
 		return status;
-	if (view_open(&v, "query", query_dir, what) != 0)
+	if (runview_open(&v, "query", query_dir, what) != 0)
 		return 1;
 	status = argc ? query_patterns(&v, argc, argv) : query_list(&v);
-	view_close(&v);
+	runview_close(&v);
 	return status;
 }

@@ -67,7 +67,7 @@ static void report_ranks(const struct figures *f, const struct term *term)
 		table_cell(t, TERM_PLAIN, r->process->host_name);
 		table_cellf(t, TERM_PLAIN, "%lld", (long long)r->process->pid);
 		table_cellf(t, TERM_PLAIN, "%llu", (unsigned long long)r->step.count);
-		table_cell(t, TERM_PLAIN, view_step(text, r->last_step));
+		table_cell(t, TERM_PLAIN, runview_step(text, r->last_step));
 		for (k = 0; k < ARRAY_LEN(values); k++)
 			table_cell(t, TERM_PLAIN,
 				   isnan(values[k]) ? "-" : fmt_seconds(text, values[k]));
@@ -113,10 +113,10 @@ static void report_json_spread(struct json *j, const struct figures_spread *s)
 {
 	json_kuint(j, "count", s->count);
 	json_kdouble(j, "total_s", s->total_s);
-	view_json_number(j, "p50_s", s->p50_s, !isnan(s->p50_s));
-	view_json_number(j, "p95_s", s->p95_s, !isnan(s->p95_s));
-	view_json_number(j, "p99_s", s->p99_s, !isnan(s->p99_s));
-	view_json_number(j, "max_s", s->max_s, !isnan(s->max_s));
+	runview_json_number(j, "p50_s", s->p50_s, !isnan(s->p50_s));
+	runview_json_number(j, "p95_s", s->p95_s, !isnan(s->p95_s));
+	runview_json_number(j, "p99_s", s->p99_s, !isnan(s->p99_s));
+	runview_json_number(j, "max_s", s->max_s, !isnan(s->max_s));
 }
 
 static void report_json_steps(struct json *j, const struct figures *f)
@@ -129,11 +129,11 @@ static void report_json_steps(struct json *j, const struct figures *f)
 		const struct figures_rank *r = &f->ranks[i];
 
 		json_object(j);
-		view_json_number(j, "rank", (double)r->process->rank, r->process->rank >= 0);
+		runview_json_number(j, "rank", (double)r->process->rank, r->process->rank >= 0);
 		json_kstr(j, "host", r->process->host_name);
 		json_kuint(j, "process", r->process->id);
 		json_kint(j, "pid", r->process->pid);
-		view_json_step(j, "last_step", r->last_step);
+		runview_json_step(j, "last_step", r->last_step);
 		json_kdouble(j, "first_step_s", r->first_step_s);
 		json_kuint(j, "begun_again", r->segments);
 		report_json_spread(j, &r->step);
@@ -145,7 +145,7 @@ static void report_json_steps(struct json *j, const struct figures *f)
 	for (i = 0; i < f->n_phases; i++) {
 		json_object(j);
 		json_kstr(j, "name", f->phases[i].name);
-		view_json_number(j, "share", f->phases[i].share, !isnan(f->phases[i].share));
+		runview_json_number(j, "share", f->phases[i].share, !isnan(f->phases[i].share));
 		json_kdouble(j, "in_steps_s", f->phases[i].in_steps_s);
 		report_json_spread(j, &f->phases[i].spread);
 		json_object_end(j);
@@ -160,7 +160,7 @@ static void report_json_losses(struct json *j, const struct figures *f)
 	json_key(j, "losses");
 	json_array(j);
 	for (i = 0; i < f->n_losses; i++) {
-		const struct view_stat *st = &f->losses[i].stat;
+		const struct runview_stat *st = &f->losses[i].stat;
 		const struct store_series *s = f->losses[i].series;
 		bool has = st->count > st->nan;
 
@@ -168,13 +168,13 @@ static void report_json_losses(struct json *j, const struct figures *f)
 		json_kstr(j, "name", s->name);
 		json_kstr(j, "labels", s->labels);
 		json_kstr(j, "unit", s->unit);
-		view_json_number(j, "rank", (double)s->rank, s->rank >= 0);
+		runview_json_number(j, "rank", (double)s->rank, s->rank >= 0);
 		json_kuint(j, "count", st->count);
 		json_kuint(j, "nan", st->nan);
 		json_kdouble(j, "last", st->last);
-		view_json_step(j, "last_step", st->last_step);
-		view_json_number(j, "best", st->min, has);
-		view_json_step(j, "best_step", st->min_step);
+		runview_json_step(j, "last_step", st->last_step);
+		runview_json_number(j, "best", st->min, has);
+		runview_json_step(j, "best_step", st->min_step);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -184,22 +184,22 @@ static void report_json_rate(struct json *j, const char *key, const struct figur
 {
 	json_key(j, key);
 	json_object(j);
-	view_json_number(j, "sum", r->sum, r->known);
-	view_json_number(j, "per_s_in_steps", r->in_steps, r->known);
-	view_json_number(j, "per_s_overall", r->overall, r->known);
+	runview_json_number(j, "sum", r->sum, r->known);
+	runview_json_number(j, "per_s_in_steps", r->in_steps, r->known);
+	runview_json_number(j, "per_s_overall", r->overall, r->known);
 	json_kuint(j, "steps_without", r->steps_without);
 	json_object_end(j);
 }
 
-static void report_json_stat(struct json *j, const char *key, const struct view_stat *st)
+static void report_json_stat(struct json *j, const char *key, const struct runview_stat *st)
 {
 	bool has = st->count > st->nan;
 
 	json_key(j, key);
 	json_object(j);
 	json_kuint(j, "count", st->count);
-	view_json_number(j, "mean", st->sum / (double)(st->count - st->nan), has);
-	view_json_number(j, "max", st->max, has);
+	runview_json_number(j, "mean", st->sum / (double)(st->count - st->nan), has);
+	runview_json_number(j, "max", st->max, has);
 	json_object_end(j);
 }
 
@@ -258,10 +258,10 @@ static int report_print_json(const struct report *r)
 	struct buf b;
 	int status;
 
-	buf_init(&b, VIEW_JSON_MAX);
+	buf_init(&b, RUNVIEW_JSON_MAX);
 	json_init(&j, &b);
 	json_object(&j);
-	view_json_run(&j, f->v);
+	runview_json_run(&j, f->v);
 	json_key(&j, "step");
 	json_object(&j);
 	report_json_spread(&j, &f->step);
@@ -277,7 +277,7 @@ static int report_print_json(const struct report *r)
 	report_usage_json_standouts(&j, r->standouts, r->n_standouts);
 	report_json_records(&j, f);
 	json_object_end(&j);
-	status = view_json_print("report", &b);
+	status = runview_json_print("report", &b);
 	buf_done(&b);
 	return status;
 }
@@ -304,7 +304,7 @@ static struct usage_steps report_steps(const struct figures *f)
 	return s;
 }
 
-static int report_read(struct report *r, const struct view *v, struct err *e)
+static int report_read(struct report *r, const struct runview *v, struct err *e)
 {
 	struct usage_steps steps;
 	int err = figures_read(&r->f, v, e);
@@ -340,16 +340,16 @@ int cmd_report(int argc, char **argv)
 	const char *what = cmd_one_arg("report", argc, argv, "RUN", "last");
 	struct report r;
 	struct err e = {0};
-	struct view v;
+	struct runview v;
 	int status = 0;
 
 	if (!what)
 		return 2;
-	if (view_open(&v, "report", report_dir, what) != 0)
+	if (runview_open(&v, "report", report_dir, what) != 0)
 		return 1;
 	if (report_read(&r, &v, &e) != 0) {
 		fprintf(stderr, "lapse report: %s\n", e.text);
-		view_close(&v);
+		runview_close(&v);
 		return 1;
 	}
 	if (report_json)
@@ -359,6 +359,6 @@ int cmd_report(int argc, char **argv)
 	free(r.standouts);
 	usage_done(&r.u);
 	figures_done(&r.f);
-	view_close(&v);
+	runview_close(&v);
 	return status;
 }

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "cli/crashes.h"
 #include "cli/events.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 
 #define SHOW_EVENTS 20
 #define SHOW_CRASHES 64 /* processes whose end is shown: the last ones */
@@ -46,11 +46,11 @@ const struct opt *cmd_show_options(void)
 }
 
 struct show {
-	struct view v;
+	struct runview v;
 	struct events last, crashes;
 	struct term term;
-	struct view_stat *stats; /* of each series of v */
-	bool failed;             /* something could not be read */
+	struct runview_stat *stats; /* of each series of v */
+	bool failed;                /* something could not be read */
 };
 
 static void show_head(const char *text, const struct show *s)
@@ -79,7 +79,7 @@ static void show_usage(struct table *t, const struct store_run *run)
 {
 	char user[FMT_MAX], system[FMT_MAX], rss[FMT_MAX];
 
-	if (!view_has_usage(run))
+	if (!runview_has_usage(run))
 		return;
 	table_cell(t, TERM_DIM, "used");
 	table_cellf(t, TERM_PLAIN, "CPU %s user, %s system; largest process %s",
@@ -92,14 +92,14 @@ static void show_run(const struct show *s)
 	static const struct table_column columns[] = {{"", 0}, {"", TABLE_CUT}};
 	const struct store_run *run = &s->v.run;
 	struct table *t = table_new(columns, ARRAY_LEN(columns));
-	double duration = view_duration_s(run);
+	double duration = runview_duration_s(run);
 	char text[FMT_MAX];
 
 	show_fact(t, "run", run->id);
 	show_fact(t, "name", run->name);
 	show_fact(t, "project", run->project);
 	table_cell(t, TERM_DIM, "outcome");
-	table_cellf(t, view_outcome_style(run), "%s%s", view_outcome(text, run),
+	table_cellf(t, runview_outcome_style(run), "%s%s", runview_outcome(text, run),
 		    run->core ? " (core dumped)" : "");
 	show_fact(t, "evidence", run->evidence);
 	show_fact(t, "started", fmt_local(text, run->start_ns));
@@ -165,8 +165,8 @@ static void show_processes(const struct show *s)
 static void show_series_row(const struct show *s, struct table *t, size_t i)
 {
 	const struct store_series *d = &s->v.series[i];
-	const struct view_stat *st = &s->stats[i];
-	const char *unit = view_unit(d);
+	const struct runview_stat *st = &s->stats[i];
+	const char *unit = runview_unit(d);
 	double last = d->kind == SINK_COUNTER ? st->sum : st->last;
 	char text[FMT_MAX];
 
@@ -174,15 +174,15 @@ static void show_series_row(const struct show *s, struct table *t, size_t i)
 		table_cellf(t, TERM_PLAIN, "%s{%s}", d->name, d->labels);
 	else
 		table_cell(t, TERM_PLAIN, d->name);
-	view_process_text(text, sizeof(text), &s->v, d->host, d->process);
-	table_cell(t, TERM_PLAIN, view_is_several(&s->v) ? text : "");
-	table_cell(t, TERM_PLAIN, view_kind(d->kind));
+	runview_process_text(text, sizeof(text), &s->v, d->host, d->process);
+	table_cell(t, TERM_PLAIN, runview_is_several(&s->v) ? text : "");
+	table_cell(t, TERM_PLAIN, runview_kind(d->kind));
 	table_cell(t, TERM_PLAIN, d->kind == SINK_SPAN ? "s" : d->unit);
 	table_cellf(t, st->nan ? TERM_RED : TERM_PLAIN, "%llu", (unsigned long long)st->count);
 	table_cell(t, st->nan && isnan(last) ? TERM_RED : TERM_PLAIN,
-		   st->count ? view_value(text, last, unit) : "-");
-	table_cell(t, TERM_PLAIN, st->count > st->nan ? view_value(text, st->min, unit) : "-");
-	table_cell(t, TERM_PLAIN, st->count > st->nan ? view_value(text, st->max, unit) : "-");
+		   st->count ? runview_value(text, last, unit) : "-");
+	table_cell(t, TERM_PLAIN, st->count > st->nan ? runview_value(text, st->min, unit) : "-");
+	table_cell(t, TERM_PLAIN, st->count > st->nan ? runview_value(text, st->max, unit) : "-");
 }
 
 static void show_series_table(const struct show *s)
@@ -196,7 +196,7 @@ static void show_series_table(const struct show *s)
 	size_t i;
 
 	for (i = 0; i < s->v.n_series; i++)
-		if (view_match(show_series, s->v.series[i].name))
+		if (runview_match(show_series, s->v.series[i].name))
 			show_series_row(s, t, i);
 	show_head("Series", s);
 	table_print(t, &s->term, stdout, 2);
@@ -208,7 +208,7 @@ static void show_series_table(const struct show *s)
 }
 
 struct show_attr {
-	const struct view *v;
+	const struct runview *v;
 	struct table *t; /* or */
 	struct json *j;
 };
@@ -219,8 +219,8 @@ static int show_attr_row(void *arg, unsigned host, uint32_t process, const char 
 	struct show_attr *a = arg;
 	char text[256];
 
-	view_process_text(text, sizeof(text), a->v, host, process);
-	table_cell(a->t, TERM_PLAIN, view_is_several(a->v) ? text : "");
+	runview_process_text(text, sizeof(text), a->v, host, process);
+	table_cell(a->t, TERM_PLAIN, runview_is_several(a->v) ? text : "");
 	table_cell(a->t, TERM_DIM, key);
 	table_cell(a->t, TERM_PLAIN, value);
 	return 0;
@@ -296,7 +296,7 @@ static void show_trace(const struct show *s)
 	buf_init(&text, 1u << 20);
 	row = events_trace(&s->last, &text);
 	if (row) {
-		view_process_text(process, sizeof(process), &s->v, row->host, row->process);
+		runview_process_text(process, sizeof(process), &s->v, row->host, row->process);
 		snprintf(head, sizeof(head), "Traceback of the last event %s (%s)", row->kind,
 			 process);
 		show_head(head, s);
@@ -324,11 +324,11 @@ static void show_json_process(struct json *j, const struct store_process *p)
 	json_kstr(j, "program", p->program);
 	json_kint(j, "pid", p->pid);
 	json_kint(j, "ppid", p->ppid);
-	view_json_number(j, "rank", (double)p->rank, p->rank >= 0);
-	view_json_number(j, "local_rank", (double)p->local_rank, p->local_rank >= 0);
-	view_json_number(j, "world_size", (double)p->world_size, p->world_size >= 0);
-	view_json_time(j, "start", p->start_ns);
-	view_json_time(j, "end", p->end_ns);
+	runview_json_number(j, "rank", (double)p->rank, p->rank >= 0);
+	runview_json_number(j, "local_rank", (double)p->local_rank, p->local_rank >= 0);
+	runview_json_number(j, "world_size", (double)p->world_size, p->world_size >= 0);
+	runview_json_time(j, "start", p->start_ns);
+	runview_json_time(j, "end", p->end_ns);
 	json_kuint(j, "attempts", p->stored + p->dropped + p->overwritten + p->broken);
 	json_kuint(j, "stored", p->stored);
 	json_kuint(j, "dropped", p->dropped);
@@ -339,28 +339,28 @@ static void show_json_process(struct json *j, const struct store_process *p)
 }
 
 static void show_json_series(struct json *j, const struct store_series *d,
-			     const struct view_stat *st)
+			     const struct runview_stat *st)
 {
 	bool has = st->count > st->nan;
 
 	json_object(j);
 	json_kstr(j, "host", d->host_name);
 	json_kuint(j, "process", d->process);
-	view_json_number(j, "rank", (double)d->rank, d->rank >= 0);
+	runview_json_number(j, "rank", (double)d->rank, d->rank >= 0);
 	json_kstr(j, "name", d->name);
 	json_kstr(j, "labels", d->labels);
-	json_kstr(j, "unit", view_unit(d));
-	json_kstr(j, "kind", view_kind(d->kind));
+	json_kstr(j, "unit", runview_unit(d));
+	json_kstr(j, "kind", runview_kind(d->kind));
 	json_kstr(j, "help", d->help);
 	json_kstr(j, "source", d->source);
 	json_kuint(j, "count", st->count);
 	json_kuint(j, "nan", st->nan);
 	json_kuint(j, "lost", d->lost);
-	view_json_number(j, "last", st->last, st->count > 0);
-	view_json_step(j, "last_step", st->last_step);
-	view_json_number(j, "min", st->min, has);
-	view_json_number(j, "max", st->max, has);
-	view_json_number(j, "sum", st->sum, has);
+	runview_json_number(j, "last", st->last, st->count > 0);
+	runview_json_step(j, "last_step", st->last_step);
+	runview_json_number(j, "min", st->min, has);
+	runview_json_number(j, "max", st->max, has);
+	runview_json_number(j, "sum", st->sum, has);
 	json_object_end(j);
 }
 
@@ -370,7 +370,7 @@ static int show_json_attr(void *arg, unsigned host, uint32_t process, const char
 	struct show_attr *a = arg;
 
 	json_object(a->j);
-	json_kstr(a->j, "host", view_process(a->v, host, process)->host_name);
+	json_kstr(a->j, "host", runview_process(a->v, host, process)->host_name);
 	json_kuint(a->j, "process", process);
 	json_kstr(a->j, "key", key);
 	json_kstr(a->j, "value", value);
@@ -387,10 +387,10 @@ static int show_print_json(struct show *s)
 	int status;
 	size_t i;
 
-	buf_init(&b, VIEW_JSON_MAX);
+	buf_init(&b, RUNVIEW_JSON_MAX);
 	json_init(&j, &b);
 	json_object(&j);
-	view_json_run(&j, &s->v);
+	runview_json_run(&j, &s->v);
 	json_key(&j, "processes");
 	json_array(&j);
 	for (i = 0; i < s->v.n_processes; i++)
@@ -399,7 +399,7 @@ static int show_print_json(struct show *s)
 	json_key(&j, "series");
 	json_array(&j);
 	for (i = 0; i < s->v.n_series; i++)
-		if (view_match(show_series, s->v.series[i].name))
+		if (runview_match(show_series, s->v.series[i].name))
 			show_json_series(&j, &s->v.series[i], &s->stats[i]);
 	json_array_end(&j);
 	events_json(&j, "crashes", &s->crashes, &s->v);
@@ -413,7 +413,7 @@ static int show_print_json(struct show *s)
 	json_array_end(&j);
 	json_kstr(&j, "stderr_tail", s->v.run.stderr_tail);
 	json_object_end(&j);
-	status = view_json_print("show", &b);
+	status = runview_json_print("show", &b);
 	buf_done(&b);
 	return status;
 }
@@ -433,8 +433,8 @@ static void show_read(struct show *s)
 	}
 	for (i = 0; i < s->v.n_series; i++) {
 		err_clear(&e);
-		if (!view_match(show_series, s->v.series[i].name) ||
-		    view_stat(&s->v, &s->v.series[i], NULL, &s->stats[i], &e) == 0)
+		if (!runview_match(show_series, s->v.series[i].name) ||
+		    runview_stat(&s->v, &s->v.series[i], NULL, &s->stats[i], &e) == 0)
 			continue;
 		fprintf(stderr, "lapse show: series %s: %s\n", s->v.series[i].name, e.text);
 		s->failed = true;
@@ -449,7 +449,7 @@ int cmd_show(int argc, char **argv)
 
 	if (!what)
 		return 2;
-	if (view_open(&s.v, "show", show_dir, what) != 0)
+	if (runview_open(&s.v, "show", show_dir, what) != 0)
 		return 1;
 	term_look(&s.term, stdout);
 	show_read(&s);
@@ -468,6 +468,6 @@ int cmd_show(int argc, char **argv)
 	events_done(&s.last);
 	events_done(&s.crashes);
 	free(s.stats);
-	view_close(&s.v);
+	runview_close(&s.v);
 	return status || s.failed ? 1 : 0;
 }

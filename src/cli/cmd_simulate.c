@@ -18,7 +18,7 @@
 #include "base/number.h"
 #include "cli/simprint.h"
 #include "cli/simrun.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 #include "cli/when.h"
 #include "wire/clock.h"
 
@@ -319,7 +319,7 @@ static int sim_report(const struct simulate *m, const struct simrun_result *r)
 		printf("%s%s of training in %s\n", r->signal ? "out of " : "",
 		       fmt_seconds(lasted, (double)size.end_ns / 1e9),
 		       fmt_seconds(took, r->seconds));
-		return view_flush();
+		return runview_flush();
 	}
 	buf_init(&b, 65536);
 	json_init(&j, &b);
@@ -332,7 +332,7 @@ static int sim_report(const struct simulate *m, const struct simrun_result *r)
 	json_kdouble(&j, "duration_s", (double)size.end_ns / 1e9);
 	json_kdouble(&j, "seconds", r->seconds);
 	json_object_end(&j);
-	status = view_json_print("simulate", &b);
+	status = runview_json_print("simulate", &b);
 	buf_done(&b);
 	return status;
 }
@@ -378,7 +378,7 @@ int cmd_simulate(int argc, char **argv)
 
 	if (sim_opt.list) {
 		simprint_faults(sim_opt.json);
-		return view_flush();
+		return runview_flush();
 	}
 	if (sim_check(argc, argv) != 0 || sim_outcome(&r) != 0)
 		return 2;

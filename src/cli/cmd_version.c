@@ -10,7 +10,7 @@
 #include <zstd.h>
 
 #include "base/json.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 #include "wire/wire.h"
 
 static bool version_json;
@@ -43,7 +43,7 @@ int cmd_version(int argc, char **argv)
 		       WIRE_MAJOR, WIRE_MINOR, sqlite3_libversion(), ZSTD_versionString());
 		return 0;
 	}
-	buf_init(&b, VIEW_JSON_MAX);
+	buf_init(&b, RUNVIEW_JSON_MAX);
 	json_init(&j, &b);
 	json_object(&j);
 	json_kstr(&j, "version", LAPSE_VERSION);
@@ -52,7 +52,7 @@ int cmd_version(int argc, char **argv)
 	json_kstr(&j, "sqlite", sqlite3_libversion());
 	json_kstr(&j, "zstd", ZSTD_versionString());
 	json_object_end(&j);
-	status = view_json_print("version", &b);
+	status = runview_json_print("version", &b);
 	buf_done(&b);
 	return status;
 }

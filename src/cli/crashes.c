@@ -29,9 +29,9 @@ struct table *crashes_table(void)
 
 /* When the process died, at the latest: the agent notices within a second. Of the
  * command itself it is known. */
-static int64_t crashes_end(const struct view *v, const struct event_row *row, bool *exact)
+static int64_t crashes_end(const struct runview *v, const struct event_row *row, bool *exact)
 {
-	const struct store_process *dead = view_process(v, row->host, row->process);
+	const struct store_process *dead = runview_process(v, row->host, row->process);
 	size_t i;
 
 	*exact = false;
@@ -83,10 +83,10 @@ static void crashes_record(struct table *t, const char *lane)
 	at = jsonwalk_int(jsonwalk_get(last, "step"), SINK_STEP_NONE);
 	table_cellf(t, TERM_PLAIN, "%s%s%s%s%s", type, name[0] ? " " : "", name,
 		    at == SINK_STEP_NONE ? "" : " in step ",
-		    at == SINK_STEP_NONE ? "" : view_step(step, at));
+		    at == SINK_STEP_NONE ? "" : runview_step(step, at));
 }
 
-void crashes_add(struct table *t, const struct view *v, const struct event_row *row)
+void crashes_add(struct table *t, const struct runview *v, const struct event_row *row)
 {
 	char process[CRASHES_TEXT], thread[CRASHES_TEXT];
 	const char *lane;
@@ -102,8 +102,9 @@ void crashes_add(struct table *t, const struct view *v, const struct event_row *
 	lane = jsonwalk_first(jsonwalk_get(buf_str(&b), "lanes"));
 	for (; lane; lane = jsonwalk_next(lane)) {
 		jsonwalk_string(jsonwalk_get(lane, "thread"), thread, sizeof(thread));
-		table_cell(t, TERM_PLAIN,
-			   view_process_text(process, sizeof(process), v, row->host, row->process));
+		table_cell(
+			t, TERM_PLAIN,
+			runview_process_text(process, sizeof(process), v, row->host, row->process));
 		table_cellf(t, TERM_PLAIN, "%s%s%lld", thread, thread[0] ? " " : "",
 			    (long long)jsonwalk_int(jsonwalk_get(lane, "tid"), 0));
 		crashes_spans(t, lane, end_ns, exact);

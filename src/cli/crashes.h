@@ -7,7 +7,7 @@
 #define CLI_CRASHES_H
 
 #include "cli/events.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 
 #define CRASHES_KIND "crash"
 
@@ -15,6 +15,6 @@
  * spans from the outermost in, how long the innermost had been open, its last
  * record. Attributes that are not the agent's add nothing. */
 struct table *crashes_table(void);
-void crashes_add(struct table *t, const struct view *v, const struct event_row *row);
+void crashes_add(struct table *t, const struct runview *v, const struct event_row *row);
 
 #endif

@@ -48,7 +48,7 @@ static int events_add(void *arg, const struct store_event *e)
 	return 0;
 }
 
-int events_read(struct events *ev, const struct view *v, struct err *e)
+int events_read(struct events *ev, const struct runview *v, struct err *e)
 {
 	ev->rows = xcalloc(ev->keep, sizeof(*ev->rows));
 	return store_reader_events(v->reader, events_add, ev, e);
@@ -80,7 +80,7 @@ const struct event_row *events_row(const struct events *ev, size_t i)
 }
 
 /* Is any of them on another day than the run's start, which is shown above? */
-static bool events_need_days(const struct events *ev, const struct view *v, size_t day)
+static bool events_need_days(const struct events *ev, const struct runview *v, size_t day)
 {
 	char start[FMT_MAX], text[FMT_MAX];
 	size_t i;
@@ -147,8 +147,8 @@ const struct event_row *events_trace(const struct events *ev, struct buf *out)
 	return out->len ? row : NULL;
 }
 
-void events_print(const struct events *ev, const struct view *v, const struct term *term, FILE *to,
-		  int indent)
+void events_print(const struct events *ev, const struct runview *v, const struct term *term,
+		  FILE *to, int indent)
 {
 	static const struct table_column columns[] = {
 		{"TIME", 0}, {"PROCESS", 0},      {"STEP", TABLE_RIGHT},
@@ -165,9 +165,10 @@ void events_print(const struct events *ev, const struct view *v, const struct te
 		const struct event_row *row = events_row(ev, i);
 
 		table_cell(t, TERM_PLAIN, fmt_local(text, row->time_ns) + (days ? 0 : day));
-		table_cell(t, TERM_PLAIN,
-			   view_process_text(process, sizeof(process), v, row->host, row->process));
-		table_cell(t, TERM_PLAIN, view_step(text, row->step));
+		table_cell(
+			t, TERM_PLAIN,
+			runview_process_text(process, sizeof(process), v, row->host, row->process));
+		table_cell(t, TERM_PLAIN, runview_step(text, row->step));
 		table_cell(t, styles[row->severity], row->kind);
 		events_text(t, row);
 	}
@@ -175,12 +176,12 @@ void events_print(const struct events *ev, const struct view *v, const struct te
 	table_free(t);
 }
 
-void events_json_row(struct json *j, const struct view *v, const struct event_row *row)
+void events_json_row(struct json *j, const struct runview *v, const struct event_row *row)
 {
-	const struct store_process *p = view_process(v, row->host, row->process);
+	const struct store_process *p = runview_process(v, row->host, row->process);
 
-	view_json_time(j, "time", row->time_ns);
-	view_json_step(j, "step", row->step);
+	runview_json_time(j, "time", row->time_ns);
+	runview_json_step(j, "step", row->step);
 	json_kstr(j, "host", p->host_name);
 	json_kuint(j, "process", row->process);
 	json_kstr(j, "severity", events_severity(row->severity));
@@ -189,7 +190,7 @@ void events_json_row(struct json *j, const struct view *v, const struct event_ro
 	attrs_json(j, "attrs", row->attrs);
 }
 
-void events_json(struct json *j, const char *key, const struct events *ev, const struct view *v)
+void events_json(struct json *j, const char *key, const struct events *ev, const struct runview *v)
 {
 	size_t i;
 

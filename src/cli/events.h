@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/view.h"
+#include "cli/runview.h"
 
 struct event_row {
 	unsigned host;
@@ -31,7 +31,7 @@ struct events {
 
 /* Read all events of a run. Set keep, min_severity and only_kind first, the
  * rest zero. 0 or -errno. */
-int events_read(struct events *ev, const struct view *v, struct err *e);
+int events_read(struct events *ev, const struct runview *v, struct err *e);
 void events_done(struct events *ev);
 
 /* Rows kept, and the i-th, oldest first. */
@@ -39,8 +39,8 @@ size_t events_count(const struct events *ev);
 const struct event_row *events_row(const struct events *ev, size_t i);
 
 /* Print the kept rows as a table. */
-void events_print(const struct events *ev, const struct view *v, const struct term *term, FILE *to,
-		  int indent);
+void events_print(const struct events *ev, const struct runview *v, const struct term *term,
+		  FILE *to, int indent);
 
 /* The newest kept row of the highest severity there is, one that says why rather
  * than what was going on (kind "crash") if there is one. At least one is kept. */
@@ -51,10 +51,10 @@ const struct event_row *events_cause(const struct events *ev);
 const struct event_row *events_trace(const struct events *ev, struct buf *out);
 
 /* An array of the kept rows. */
-void events_json(struct json *j, const char *key, const struct events *ev, const struct view *v);
+void events_json(struct json *j, const char *key, const struct events *ev, const struct runview *v);
 
 /* One event's keys, into an open object. */
-void events_json_row(struct json *j, const struct view *v, const struct event_row *row);
+void events_json_row(struct json *j, const struct runview *v, const struct event_row *row);
 
 const char *events_severity(int severity); /* "debug", "info", "warning", "error" */
 

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "cli/events.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 
 enum export_what {
 	EXPORT_SAMPLES = 1,
@@ -22,13 +22,13 @@ struct export_ops {
 	const char *name;  /* as in --to */
 	unsigned what;     /* what is exported unless --what says otherwise */
 	bool events_alone; /* events have other columns: they go alone */
-	void (*begin)(struct buf *out, const struct view *v, unsigned what);
+	void (*begin)(struct buf *out, const struct runview *v, unsigned what);
 	/* Each series before its points; index counts all series of the run. NULL:
 	 * not wanted. */
 	void (*series)(struct buf *out, const struct store_series *s, size_t index);
-	void (*point)(struct buf *out, const struct view *v, const struct store_series *s,
+	void (*point)(struct buf *out, const struct runview *v, const struct store_series *s,
 		      size_t index, const struct store_point *p);
-	void (*event)(struct buf *out, const struct view *v, const struct store_event *e);
+	void (*event)(struct buf *out, const struct runview *v, const struct store_event *e);
 };
 
 extern const struct export_ops export_csv, export_json;

@@ -34,7 +34,7 @@ void export_csv_text(struct buf *out, const char *text)
 		buf_putc(out, '"');
 }
 
-static void csv_begin(struct buf *out, const struct view *v, unsigned what)
+static void csv_begin(struct buf *out, const struct runview *v, unsigned what)
 {
 	(void)v;
 	if (what & EXPORT_EVENTS)
@@ -67,16 +67,16 @@ static void csv_moment(struct buf *out, int64_t time_ns, int64_t step)
 	buf_putc(out, ',');
 }
 
-static void csv_row(struct buf *out, const struct view *v, const struct store_series *s,
+static void csv_row(struct buf *out, const struct runview *v, const struct store_series *s,
 		    const struct store_point *p, const char *part, double value)
 {
-	csv_process(out, view_process(v, s->host, s->process));
+	csv_process(out, runview_process(v, s->host, s->process));
 	export_csv_text(out, s->name);
 	buf_putc(out, ',');
 	export_csv_text(out, s->labels);
 	buf_putc(out, ',');
-	export_csv_text(out, strcmp(part, ":count") == 0 ? "1" : view_unit(s));
-	buf_printf(out, ",%s%s,", view_kind(s->kind), part);
+	export_csv_text(out, strcmp(part, ":count") == 0 ? "1" : runview_unit(s));
+	buf_printf(out, ",%s%s,", runview_kind(s->kind), part);
 	csv_moment(out, p->time_ns, p->step);
 	json_put_double(out, value);
 	buf_putc(out, ',');
@@ -85,7 +85,7 @@ static void csv_row(struct buf *out, const struct view *v, const struct store_se
 	buf_putc(out, '\n');
 }
 
-static void csv_point(struct buf *out, const struct view *v, const struct store_series *s,
+static void csv_point(struct buf *out, const struct runview *v, const struct store_series *s,
 		      size_t index, const struct store_point *p)
 {
 	(void)index;
@@ -99,9 +99,9 @@ static void csv_point(struct buf *out, const struct view *v, const struct store_
 	csv_row(out, v, s, p, ":max", p->hist->max);
 }
 
-static void csv_event(struct buf *out, const struct view *v, const struct store_event *e)
+static void csv_event(struct buf *out, const struct runview *v, const struct store_event *e)
 {
-	csv_process(out, view_process(v, e->host, e->process));
+	csv_process(out, runview_process(v, e->host, e->process));
 	csv_moment(out, e->time_ns, e->step);
 	buf_printf(out, "%s,", events_severity(e->severity));
 	export_csv_text(out, e->kind);

@@ -44,8 +44,8 @@ static void jsonl_process(struct buf *out, const struct store_process *p)
 	jsonl_rank(&j, "rank", p->rank);
 	jsonl_rank(&j, "local_rank", p->local_rank);
 	jsonl_rank(&j, "world_size", p->world_size);
-	view_json_time(&j, "start", p->start_ns);
-	view_json_time(&j, "end", p->end_ns);
+	runview_json_time(&j, "start", p->start_ns);
+	runview_json_time(&j, "end", p->end_ns);
 	json_kuint(&j, "stored", p->stored);
 	json_kuint(&j, "dropped", p->dropped);
 	json_kuint(&j, "overwritten", p->overwritten);
@@ -53,14 +53,14 @@ static void jsonl_process(struct buf *out, const struct store_process *p)
 	jsonl_close(&j);
 }
 
-static void jsonl_begin(struct buf *out, const struct view *v, unsigned what)
+static void jsonl_begin(struct buf *out, const struct runview *v, unsigned what)
 {
 	struct json j;
 	size_t i;
 
 	(void)what;
 	jsonl_open(&j, out, "run");
-	view_json_run(&j, v);
+	runview_json_run(&j, v);
 	jsonl_close(&j);
 	for (i = 0; i < v->n_processes; i++)
 		jsonl_process(out, &v->processes[i]);
@@ -77,8 +77,8 @@ static void jsonl_series(struct buf *out, const struct store_series *s, size_t i
 	jsonl_rank(&j, "rank", s->rank);
 	json_kstr(&j, "name", s->name);
 	json_kstr(&j, "labels", s->labels);
-	json_kstr(&j, "unit", view_unit(s));
-	json_kstr(&j, "kind", view_kind(s->kind));
+	json_kstr(&j, "unit", runview_unit(s));
+	json_kstr(&j, "kind", runview_kind(s->kind));
 	json_kstr(&j, "help", s->help);
 	json_kstr(&j, "source", s->source);
 	jsonl_close(&j);
@@ -101,8 +101,8 @@ static void jsonl_hist(struct json *j, const struct sink_hist *h)
 	json_kuint(j, "count", h->count);
 	json_kuint(j, "nan", h->nan);
 	json_kdouble(j, "sum", h->sum);
-	view_json_number(j, "min", h->min, h->count > 0);
-	view_json_number(j, "max", h->max, h->count > 0);
+	runview_json_number(j, "min", h->min, h->count > 0);
+	runview_json_number(j, "max", h->max, h->count > 0);
 	json_key(j, "bins");
 	json_array(j);
 	for (i = 0; i < h->n_bins; i++) {
@@ -114,7 +114,7 @@ static void jsonl_hist(struct json *j, const struct sink_hist *h)
 	json_array_end(j);
 }
 
-static void jsonl_point(struct buf *out, const struct view *v, const struct store_series *s,
+static void jsonl_point(struct buf *out, const struct runview *v, const struct store_series *s,
 			size_t index, const struct store_point *p)
 {
 	struct json j;
@@ -123,7 +123,7 @@ static void jsonl_point(struct buf *out, const struct view *v, const struct stor
 	jsonl_open(&j, out, p->hist ? "histogram" : s->kind == SINK_SPAN ? "span" : "sample");
 	json_kuint(&j, "series", index);
 	json_kint(&j, "time_ns", p->time_ns);
-	view_json_step(&j, "step", p->step);
+	runview_json_step(&j, "step", p->step);
 	if (p->hist) {
 		jsonl_hist(&j, p->hist);
 	} else {
@@ -138,7 +138,7 @@ static void jsonl_point(struct buf *out, const struct view *v, const struct stor
 	jsonl_close(&j);
 }
 
-static void jsonl_event(struct buf *out, const struct view *v, const struct store_event *e)
+static void jsonl_event(struct buf *out, const struct runview *v, const struct store_event *e)
 {
 	struct event_row row = {.host = e->host,
 				.process = e->process,

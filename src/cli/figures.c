@@ -137,7 +137,7 @@ static int figures_compare_rank(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-static const struct store_series *figures_find(const struct view *v, unsigned host,
+static const struct store_series *figures_find(const struct runview *v, unsigned host,
 					       uint32_t process, const char *name,
 					       enum sink_kind kind)
 {
@@ -179,12 +179,12 @@ static int figures_read_counter(const struct figures *f, const struct figures_ra
 {
 	const struct store_series *s =
 		figures_find(f->v, r->process->host, r->process->id, name, SINK_COUNTER);
-	struct view_stat stat = {0};
+	struct runview_stat stat = {0};
 	int err;
 
 	if (!s)
 		return 0;
-	err = view_stat(f->v, s, &figures_all, &stat, e);
+	err = runview_stat(f->v, s, &figures_all, &stat, e);
 	if (err)
 		return err;
 	*ret_sum = stat.sum;
@@ -241,7 +241,7 @@ static struct figures_times *figures_times_of(const struct figures_reader *r,
 /* All series of one span name, from the first one on, as one phase. */
 static int figures_read_phase(struct figures_reader *r, size_t first)
 {
-	const struct view *v = r->f->v;
+	const struct runview *v = r->f->v;
 	struct figures_phase *phase;
 	struct quantiles q = {0};
 	struct figures_walk w = {.q = &q};
@@ -278,7 +278,7 @@ static int figures_compare_phase(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static bool figures_seen_before(const struct view *v, size_t i)
+static bool figures_seen_before(const struct runview *v, size_t i)
 {
 	size_t k;
 
@@ -291,7 +291,7 @@ static bool figures_seen_before(const struct view *v, size_t i)
 
 static int figures_read_phases(struct figures_reader *r)
 {
-	const struct view *v = r->f->v;
+	const struct runview *v = r->f->v;
 	size_t i;
 	int err;
 
@@ -317,7 +317,7 @@ static const char *const figures_loss_names[] = {
 };
 
 /* The one of the lowest rank, as all ranks of a job mostly log the same. */
-static const struct store_series *figures_find_loss(const struct view *v, const char *name)
+static const struct store_series *figures_find_loss(const struct runview *v, const char *name)
 {
 	const struct store_series *best = NULL;
 	size_t i;
@@ -344,7 +344,7 @@ static int figures_read_losses(struct figures *f, struct err *e)
 		if (!s)
 			continue;
 		f->losses[f->n_losses].series = s;
-		err = view_stat(f->v, s, NULL, &f->losses[f->n_losses].stat, e);
+		err = runview_stat(f->v, s, NULL, &f->losses[f->n_losses].stat, e);
 		if (err)
 			return err;
 		f->n_losses++;
@@ -389,7 +389,7 @@ static int figures_read_machines(struct figures *f, struct err *e)
 		for (row = 0; row < ARRAY_LEN(rows); row++) {
 			if (strcmp(s->name, rows[row].name) != 0 || s->labels[0] != '\0')
 				continue;
-			err = view_stat(
+			err = runview_stat(
 				f->v, s, &figures_all,
 				(void *)((char *)figures_machine_of(f, s) + rows[row].offset), e);
 			if (err)
@@ -450,7 +450,7 @@ uint64_t figures_attempts(const struct figures *f)
 	return f->stored + f->dropped + f->overwritten + f->broken;
 }
 
-int figures_read(struct figures *f, const struct view *v, struct err *e)
+int figures_read(struct figures *f, const struct runview *v, struct err *e)
 {
 	struct figures_reader r = {.f = f, .e = e};
 	size_t i;

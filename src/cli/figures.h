@@ -7,7 +7,7 @@
 #define CLI_FIGURES_H
 
 #include "cli/events.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 
 #define FIGURES_EVENTS 20             /* newest warnings and errors kept */
 #define FIGURES_STEPS_MAX (16u << 20) /* steps of one process whose times are kept for shares */
@@ -41,7 +41,7 @@ struct figures_rank {
 
 struct figures_loss {
 	const struct store_series *series;
-	struct view_stat stat; /* of the newest attempt */
+	struct runview_stat stat; /* of the newest attempt */
 };
 
 /* Rates of samples or tokens. */
@@ -57,15 +57,15 @@ struct figures_rate {
 /* The machine's figures on one host; n 0: not sampled. */
 struct figures_machine {
 	const char *host;
-	struct view_stat busy;        /* share of all processors, 0 to 1 */
-	struct view_stat tree_cpu;    /* cores */
-	struct view_stat tree_rss;    /* bytes */
-	struct view_stat used, total; /* bytes */
-	struct view_stat limit;       /* bytes; the tightest cgroup limit */
+	struct runview_stat busy;        /* share of all processors, 0 to 1 */
+	struct runview_stat tree_cpu;    /* cores */
+	struct runview_stat tree_rss;    /* bytes */
+	struct runview_stat used, total; /* bytes */
+	struct runview_stat limit;       /* bytes; the tightest cgroup limit */
 };
 
 struct figures {
-	const struct view *v;
+	const struct runview *v;
 	struct figures_rank *ranks;
 	struct figures_phase *phases; /* the largest total first */
 	struct figures_loss *losses;  /* training first, then validation */
@@ -83,7 +83,7 @@ struct figures {
 uint64_t figures_attempts(const struct figures *f);
 
 /* Compute all. The view must outlive the figures. 0 or -errno and *e. */
-int figures_read(struct figures *f, const struct view *v, struct err *e);
+int figures_read(struct figures *f, const struct runview *v, struct err *e);
 void figures_done(struct figures *f);
 
 #endif

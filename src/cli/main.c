@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/near.h"
 #include "cli/manpage.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 
 static void main_usage(FILE *to)
 {
@@ -125,5 +125,5 @@ int main(int argc, char **argv)
 	if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
 		setlocale(LC_CTYPE, "C.UTF-8");
 	status = main_dispatch(argc, argv);
-	return status ? status : view_flush();
+	return status ? status : runview_flush();
 }

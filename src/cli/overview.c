@@ -89,7 +89,7 @@ static void overview_put_steps(struct overview *s)
 			segments = f->ranks[i].segments;
 	}
 	overview_put_ranks(s);
-	buf_printf(&s->line, ", last step %s", view_step(text, last));
+	buf_printf(&s->line, ", last step %s", runview_step(text, last));
 	if (segments > 0)
 		buf_printf(&s->line, ", begun again %u time%s", segments, segments == 1 ? "" : "s");
 	times = first / f->step.p50_s;
@@ -106,17 +106,17 @@ static void overview_put_losses(struct overview *s)
 
 	for (i = 0; i < s->f->n_losses; i++) {
 		const struct figures_loss *l = &s->f->losses[i];
-		const struct view_stat *st = &l->stat;
+		const struct runview_stat *st = &l->stat;
 
 		snprintf(unit, sizeof(unit), "%s%s", l->series->unit[0] ? " " : "",
 			 strcmp(l->series->unit, "1") == 0 ? "" : l->series->unit);
-		buf_printf(&s->line, "%s%s last", view_value(value, st->last, ""), unit);
+		buf_printf(&s->line, "%s%s last", runview_value(value, st->last, ""), unit);
 		if (st->last_step != SINK_STEP_NONE)
-			buf_printf(&s->line, " (step %s)", view_step(step, st->last_step));
+			buf_printf(&s->line, " (step %s)", runview_step(step, st->last_step));
 		if (st->count > st->nan)
-			buf_printf(&s->line, ", %s best", view_value(value, st->min, ""));
+			buf_printf(&s->line, ", %s best", runview_value(value, st->min, ""));
 		if (st->count > st->nan && st->min_step != SINK_STEP_NONE)
-			buf_printf(&s->line, " (step %s)", view_step(step, st->min_step));
+			buf_printf(&s->line, " (step %s)", runview_step(step, st->min_step));
 		if (st->nan > 0)
 			buf_printf(&s->line, ", %llu of %llu NaN", (unsigned long long)st->nan,
 				   (unsigned long long)st->count);
@@ -138,7 +138,7 @@ static void overview_put_rate(struct overview *s, const struct figures_rate *r, 
 	overview_line(s, TERM_PLAIN, label);
 }
 
-static double overview_mean(const struct view_stat *st)
+static double overview_mean(const struct runview_stat *st)
 {
 	return st->sum / (double)(st->count - st->nan);
 }
@@ -220,11 +220,11 @@ static void overview_title(const struct figures *f, const struct term *term, FIL
 	const struct store_run *run = &f->v->run;
 	char outcome[FMT_MAX], text[FMT_MAX];
 	char *name = term_clean(run->name[0] ? run->name : run->id);
-	double duration = view_duration_s(run);
+	double duration = runview_duration_s(run);
 
 	term_put(term, to, TERM_BOLD, name);
 	fputs("  ", to);
-	term_put(term, to, view_outcome_style(run), view_outcome(outcome, run));
+	term_put(term, to, runview_outcome_style(run), runview_outcome(outcome, run));
 	if (run->core)
 		fputs(" (core dumped)", to);
 	if (isfinite(duration))
@@ -309,8 +309,8 @@ int report_summary(const char *run_dir, FILE *to)
 	struct figures f;
 	struct err e = {0};
 	struct term term;
-	struct view v;
-	int err = view_open_dir(&v, run_dir, &e);
+	struct runview v;
+	int err = runview_open_dir(&v, run_dir, &e);
 
 	if (err) {
 		fprintf(to, "lapse: no summary: %s\n", e.text);
@@ -324,6 +324,6 @@ int report_summary(const char *run_dir, FILE *to)
 		overview_print(&f, &term, to, SUMMARY_PHASES);
 		figures_done(&f);
 	}
-	view_close(&v);
+	runview_close(&v);
 	return err;
 }

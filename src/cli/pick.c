@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 
 /* ---- better --------------------------------------------------------------------- */
 
@@ -104,7 +104,7 @@ static const char *pick_outcome(const struct index_run *r, char room[FMT_MAX])
 
 static double pick_duration(const struct index_run *r)
 {
-	return view_duration_s(&r->run);
+	return runview_duration_s(&r->run);
 }
 
 static double pick_size(const struct index_run *r)

@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 
-void querydata_init(struct querydata *q, const struct view *v)
+void querydata_init(struct querydata *q, const struct runview *v)
 {
 	*q = (struct querydata){.v = v};
 }
@@ -84,7 +84,7 @@ int querydata_choose(struct querydata *q, const char *pattern)
 		return 0;
 	if (wrong)
 		fprintf(stderr, "lapse query: %s: \"%s\" is a %s; only counters have rates\n",
-			pattern, wrong->name, view_kind(wrong->kind));
+			pattern, wrong->name, runview_kind(wrong->kind));
 	else
 		fprintf(stderr,
 			"lapse query: no series matches \"%s\"; without a pattern all are "

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "cli/view.h"
+#include "cli/runview.h"
 #include "store/store.h"
 
 /* A series that was chosen. */
@@ -22,7 +22,7 @@ struct querydata_series {
 };
 
 struct querydata {
-	const struct view *v;
+	const struct runview *v;
 	struct store_query ask;
 	struct querydata_series *series;
 	size_t n, cap;
@@ -33,7 +33,7 @@ struct querydata {
 	struct store_band *bands; /* n_groups * grid.n */
 };
 
-void querydata_init(struct querydata *q, const struct view *v);
+void querydata_init(struct querydata *q, const struct runview *v);
 void querydata_done(struct querydata *q);
 
 /* Add the series that match the pattern; prints what is wrong. 0, -EINVAL: not a
@@ -51,8 +51,8 @@ int querydata_ask(struct querydata *q, bool total, struct err *e);
 struct store_bucket querydata_bucket(const struct store_result *r, size_t i);
 
 /* All series of the view. */
-void querytext_list(const struct view *v);
-void queryout_list_json(struct buf *out, const struct view *v);
+void querytext_list(const struct runview *v);
+void queryout_list_json(struct buf *out, const struct runview *v);
 
 /* Columns of a small chart on standard output. */
 unsigned querytext_chart(void);

@@ -120,15 +120,16 @@ void queryout_raw(struct buf *out, const struct querydata_series *s, const struc
 
 /* ---- JSON -------------------------------------------------------------------------- */
 
-static void queryout_json_series(struct json *j, const struct view *v, const struct store_series *s)
+static void queryout_json_series(struct json *j, const struct runview *v,
+				 const struct store_series *s)
 {
 	json_kstr(j, "name", s->name);
 	json_kstr(j, "labels", s->labels);
-	json_kstr(j, "unit", view_unit(s));
-	json_kstr(j, "kind", view_kind(s->kind));
+	json_kstr(j, "unit", runview_unit(s));
+	json_kstr(j, "kind", runview_kind(s->kind));
 	json_kstr(j, "host", s->host_name);
 	json_kint(j, "process", s->process);
-	json_kint(j, "pid", view_process(v, s->host, s->process)->pid);
+	json_kint(j, "pid", runview_process(v, s->host, s->process)->pid);
 	json_kstr(j, "role", s->role);
 	json_key(j, "rank");
 	if (s->rank >= 0)
@@ -137,7 +138,7 @@ static void queryout_json_series(struct json *j, const struct view *v, const str
 		json_null(j);
 }
 
-void queryout_list_json(struct buf *out, const struct view *v)
+void queryout_list_json(struct buf *out, const struct runview *v)
 {
 	struct json j;
 	size_t i;
@@ -160,15 +161,15 @@ static void queryout_json_bucket(struct json *j, const struct store_bucket *b, b
 	json_object(j);
 	json_kint(j, "time_min_ns", b->time_min);
 	json_kint(j, "time_max_ns", b->time_max);
-	view_json_step(j, "step_min", b->step_min);
-	view_json_step(j, "step_max", b->step_max);
+	runview_json_step(j, "step_min", b->step_min);
+	runview_json_step(j, "step_max", b->step_max);
 	json_kuint(j, "count", b->count);
 	json_kuint(j, "nan", b->nan);
-	view_json_number(j, "min", b->min, has);
-	view_json_number(j, "mean", has ? b->sum / (double)b->observed : NAN, has);
-	view_json_number(j, "max", b->max, has);
-	view_json_number(j, "first", b->first, !is_hist);
-	view_json_number(j, "last", b->last, !is_hist);
+	runview_json_number(j, "min", b->min, has);
+	runview_json_number(j, "mean", has ? b->sum / (double)b->observed : NAN, has);
+	runview_json_number(j, "max", b->max, has);
+	runview_json_number(j, "first", b->first, !is_hist);
+	runview_json_number(j, "last", b->last, !is_hist);
 	json_kuint(j, "segment", b->segment);
 	json_object_end(j);
 }

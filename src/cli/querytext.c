@@ -17,7 +17,7 @@
 #define QUERYTEXT_MAX 60
 #define QUERYTEXT_PLAIN 32
 
-void querytext_list(const struct view *v)
+void querytext_list(const struct runview *v)
 {
 	static const struct table_column columns[] = {
 		{"SERIES", TABLE_ELIDE}, {"LABELS", TABLE_ELIDE}, {"UNIT", 0}, {"KIND", 0},
@@ -31,12 +31,12 @@ void querytext_list(const struct view *v)
 	for (i = 0; i < v->n_series; i++) {
 		const struct store_series *s = &v->series[i];
 
-		view_process_text(text, sizeof(text), v, s->host, s->process);
+		runview_process_text(text, sizeof(text), v, s->host, s->process);
 		table_cell(t, TERM_PLAIN, s->name);
 		table_cell(t, TERM_DIM, s->labels);
 		table_cell(t, TERM_PLAIN, s->unit);
-		table_cell(t, TERM_DIM, view_kind(s->kind));
-		table_cell(t, TERM_DIM, view_is_several(v) ? text : "");
+		table_cell(t, TERM_DIM, runview_kind(s->kind));
+		table_cell(t, TERM_DIM, runview_is_several(v) ? text : "");
 		table_cellf(t, TERM_PLAIN, "%llu", (unsigned long long)s->count);
 	}
 	term_look(&term, stdout);
@@ -67,7 +67,7 @@ static double querytext_mean(const struct store_bucket *b)
 static const char *querytext_unit(char out[FMT_MAX], const struct querydata *q,
 				  const struct querydata_series *s)
 {
-	const char *unit = view_unit(s->s);
+	const char *unit = runview_unit(s->s);
 
 	if (!s->rate)
 		return unit;
@@ -80,7 +80,7 @@ static void querytext_value(struct table *t, double v, const char *unit)
 {
 	char text[FMT_MAX];
 
-	table_cell(t, TERM_PLAIN, isnan(v) ? "-" : view_value(text, v, unit));
+	table_cell(t, TERM_PLAIN, isnan(v) ? "-" : runview_value(text, v, unit));
 }
 
 static void querytext_series(struct table *t, const struct querydata *q, size_t i, char *chart,
@@ -102,9 +102,9 @@ static void querytext_series(struct table *t, const struct querydata *q, size_t 
 		}
 	}
 	spark_draw(chart, values, r->n, spark_is_utf8());
-	view_process_text(process, sizeof(process), q->v, s->s->host, s->s->process);
+	runview_process_text(process, sizeof(process), q->v, s->s->host, s->s->process);
 	table_cell(t, TERM_PLAIN, s->name);
-	table_cell(t, TERM_DIM, view_is_several(q->v) ? process : "");
+	table_cell(t, TERM_DIM, runview_is_several(q->v) ? process : "");
 	table_cell(t, TERM_GREEN, chart);
 	table_cellf(t, TERM_PLAIN, "%llu", (unsigned long long)b->count);
 	querytext_value(t, min, unit);

@@ -8,7 +8,7 @@
 
 static void json_number(struct json *j, const char *key, double v)
 {
-	view_json_number(j, key, v, !isnan(v));
+	runview_json_number(j, key, v, !isnan(v));
 }
 
 static void json_stat(struct json *j, const char *key, const struct usage_item *i, bool p95)
@@ -151,7 +151,7 @@ static void json_gpu(struct json *j, const struct usage *u, const struct usage_g
 			  false);
 	json_number(j, "busy_in_steps", busy ? busy->in_steps : NAN);
 	json_kstr(j, "throttle_reason", g->reason[0] ? g->reason : NULL);
-	view_json_number(j, "throttle_reason_share", g->reason_share, g->reason[0] != '\0');
+	runview_json_number(j, "throttle_reason_share", g->reason_share, g->reason[0] != '\0');
 	for (i = 0; i < ARRAY_LEN(sums); i++)
 		json_sum(j, sums[i].key, usage_find(u, g->host, sums[i].metric, g->labels));
 	json_object_end(j);

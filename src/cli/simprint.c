@@ -13,7 +13,7 @@
 
 /* The processes as a reader of the store would see them, all of one host index: a
  * series knows its process by a number that is unique here. */
-static void simprint_processes(const struct simulate *m, struct view *v)
+static void simprint_processes(const struct simulate *m, struct runview *v)
 {
 	struct simulate_process p;
 	size_t cap = 0;
@@ -40,7 +40,7 @@ static int simprint_flush(struct buf *b, bool all)
 	return 0;
 }
 
-static int simprint_series(const struct simulate *m, const struct view *v,
+static int simprint_series(const struct simulate *m, const struct runview *v,
 			   const struct simulate_series *s, struct buf *b)
 {
 	struct store_series row = {.process = s->process + 1,
@@ -69,7 +69,7 @@ static int simprint_series(const struct simulate *m, const struct view *v,
 
 int simprint(const struct simulate *m, const char *pattern)
 {
-	struct view *v = xcalloc(1, sizeof(*v));
+	struct runview *v = xcalloc(1, sizeof(*v));
 	struct simulate_series s;
 	struct simulate_size size;
 	struct buf b;
@@ -82,7 +82,7 @@ int simprint(const struct simulate *m, const char *pattern)
 	export_csv.begin(&b, v, EXPORT_SAMPLES);
 	for (i = 0; i < size.series && !err; i++) {
 		simulate_series(m, i, &s);
-		if (!view_match(pattern, s.name))
+		if (!runview_match(pattern, s.name))
 			continue;
 		found++;
 		err = simprint_series(m, v, &s, &b);
@@ -97,7 +97,7 @@ int simprint(const struct simulate *m, const char *pattern)
 	if (found == 0)
 		fprintf(stderr, "lapse simulate: --print: no series is named like \"%s\"\n",
 			pattern);
-	return view_flush() || found == 0 ? 1 : 0;
+	return runview_flush() || found == 0 ? 1 : 0;
 }
 
 static void simprint_length(char out[FMT_MAX], const struct fault_row *row)
@@ -132,7 +132,7 @@ static void simprint_json(void)
 		json_object_end(&j);
 	}
 	json_array_end(&j);
-	view_json_print("simulate", &b);
+	runview_json_print("simulate", &b);
 	buf_done(&b);
 }
 

@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "analyse/bandwidth.h"
-#include "analyse/launch.h"
+#include "analyse/launches.h"
 #include "analyse/opdelay.h"
 #include "analyse/queue.h"
 #include "analyse/syncs.h"
@@ -128,7 +128,7 @@ static int trace_launch_waits(struct tracecmd_set *s, struct traceout *o)
 	return 0;
 }
 
-static void trace_launch_row(struct sheet *sheet, const struct launch *l)
+static void trace_launch_row(struct sheet *sheet, const struct launches *l)
 {
 	sheet_int(sheet, (int64_t)l->calls);
 	sheet_int(sheet, (int64_t)l->n);
@@ -148,14 +148,14 @@ static void trace_launch_row(struct sheet *sheet, const struct launch *l)
 	sheet_int(sheet, (int64_t)l->before);
 }
 
-static void trace_launch_list(const struct tracecmd_set *s, size_t i, const struct launch *l,
+static void trace_launch_list(const struct tracecmd_set *s, size_t i, const struct launches *l,
 			      struct sheet *sheet)
 {
 	const struct view *v = &s->view[i];
 	size_t k;
 
 	for (k = 0; k < l->n; k++) {
-		const struct launch_pair *p = &l->pairs[k];
+		const struct launches_pair *p = &l->pairs[k];
 
 		traceout_file(sheet, s, i);
 		sheet_int(sheet, p->correlation);
@@ -199,7 +199,7 @@ static int trace_launch_fill(struct tracecmd_set *s, struct traceout *o)
 	struct sheet *sheet = sheet_new("launch", "Calls that give the device work",
 					trace_launch_columns, ARRAY_LEN(trace_launch_columns)),
 		     *pairs = NULL;
-	struct launch l;
+	struct launches l;
 	size_t i;
 	int err;
 
@@ -215,14 +215,14 @@ static int trace_launch_fill(struct tracecmd_set *s, struct traceout *o)
 		traceout_sheet(o, pairs);
 	}
 	for (i = 0; i < s->n; i++) {
-		err = launch_new(&s->view[i], trace_launch_bare, &l);
+		err = launches_new(&s->view[i], trace_launch_bare, &l);
 		if (err)
 			return err;
 		traceout_file(sheet, s, i);
 		trace_launch_row(sheet, &l);
 		if (pairs)
 			trace_launch_list(s, i, &l, pairs);
-		launch_done(&l);
+		launches_done(&l);
 	}
 	tracegaps_say(o, s, TRACEGAPS_GPU | TRACEGAPS_HOST);
 	err = trace_launch_operators ? trace_launch_delays(s, o) : 0;

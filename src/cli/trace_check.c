@@ -124,7 +124,7 @@ static int trace_validate_rows(const struct tracecmd_set *s, size_t i, struct sh
 	for (k = 0; k < COVERAGE_ITEMS; k++) {
 		const struct coverage_item *it = &c->items[k];
 
-		if (it->grade == COVERAGE_FINE)
+		if (it->grade == COVERAGE_FINE || !trace_is_told(s, i, (enum coverage_id)k))
 			continue;
 		traceout_file(sheet, s, i);
 		sheet_text(sheet, trace_validate_cover[it->grade]);

@@ -424,15 +424,19 @@ void trace_face_advice(const struct term *term, FILE *to, const void *data)
 	term_put(term, to, TERM_BOLD, "What to do\n");
 	for (i = 0; i < f->n_findings && i < TRACE_FACE_ADVICE; i++) {
 		const struct verdict_rule *r = f->findings[i].rule;
-
 		/* The first sentence stands at the top already. */
+		bool told = i == 0 && *r->advice;
+		char *text = xasprintf("%s%s%s", r->document ? r->document : "",
+				       r->document ? ". " : "", told ? "" : f->findings[i].text);
+
 		fprintf(to, "  %s ", dot);
-		if (i > 0 || !*r->advice)
-			traceout_wrap(term, to, 4, 4, f->findings[i].text);
-		if (*r->advice && i > 0)
+		if (*text)
+			traceout_wrap(term, to, 4, 4, text);
+		if (*text && *r->advice)
 			fputs("    ", to);
 		if (*r->advice)
 			traceout_wrap(term, to, 4, 4, r->advice);
+		free(text);
 	}
 	if (i < f->n_findings)
 		fprintf(to, "  %zu more with --json\n", f->n_findings - i);

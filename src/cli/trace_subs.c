@@ -51,6 +51,14 @@ int trace_run(const struct tracecmd_wish *w,
 	return status;
 }
 
+bool trace_is_told(const struct tracecmd_set *s, size_t i, enum coverage_id id)
+{
+	bool is_part = tracecmd_opt.steps || (s->fit && s->fit[i].to);
+
+	return !is_part || (id != COVERAGE_NO_STEPS && id != COVERAGE_LAUNCH_NO_WORK &&
+			    id != COVERAGE_WORK_NO_LAUNCH && id != COVERAGE_NO_CORRELATION);
+}
+
 void trace_number(struct sheet *sheet, double v)
 {
 	if (isnan(v))

@@ -5,6 +5,7 @@
 #ifndef CLI_TRACE_SUBS_H
 #define CLI_TRACE_SUBS_H
 
+#include "analyse/coverage.h"
 #include "analyse/numeric.h"
 #include "cli/tracecmd.h"
 #include "cli/traceout.h"
@@ -20,6 +21,9 @@ const struct opt *trace_steps_options(void); /* all, and --steps */
  * the user is told. */
 int trace_run(const struct tracecmd_wish *w,
 	      int (*fill)(struct tracecmd_set *s, struct traceout *o), int argc, char **argv);
+
+/* Can coverage judge this on the view? Of a part of a trace it cannot know what lies outside. */
+bool trace_is_told(const struct tracecmd_set *s, size_t i, enum coverage_id id);
 
 /* A number, missing if it is NaN. */
 void trace_number(struct sheet *sheet, double v);

@@ -431,7 +431,8 @@ static int trace_summary_add_problems(struct trace_summary *m, size_t i)
 		return err;
 	trace_summary_add_notes(m, i);
 	for (k = 0; k < COVERAGE_ITEMS; k++)
-		if (trace_summary_matters((enum coverage_id)k, c->items[k].grade))
+		if (trace_summary_matters((enum coverage_id)k, c->items[k].grade) &&
+		    trace_is_told(m->set, i, (enum coverage_id)k))
 			trace_summary_problem(m, i, grades[c->items[k].grade],
 					      coverage_name((enum coverage_id)k), c->items[k].count,
 					      c->items[k].text);

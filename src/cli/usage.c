@@ -129,7 +129,7 @@ static int usage_compare(const void *a, const void *b)
 
 static void usage_choose(struct usage *u)
 {
-	const struct view *v = u->v;
+	const struct runview *v = u->v;
 	size_t i;
 
 	for (i = 0; i < v->n_series; i++) {
@@ -330,7 +330,7 @@ static int usage_take_fact(void *arg, unsigned host, uint32_t process, const cha
 
 	if (strncmp(key, "gpu/", 4) != 0)
 		return 0;
-	p = view_process(u->v, host, process);
+	p = runview_process(u->v, host, process);
 	if (strcmp(p->role, "host") != 0)
 		return 0;
 	u->facts = xgrow(u->facts, u->n_facts, &u->cap_facts, sizeof(*u->facts));
@@ -350,7 +350,7 @@ const char *usage_fact(const struct usage *u, const char *host, const char *key)
 
 /* ---- all ---------------------------------------------------------------------------- */
 
-int usage_read(struct usage *u, const struct view *v, const struct usage_steps *steps,
+int usage_read(struct usage *u, const struct runview *v, const struct usage_steps *steps,
 	       struct err *e)
 {
 	int err;

@@ -6,7 +6,7 @@
 #ifndef CLI_USAGE_H
 #define CLI_USAGE_H
 
-#include "cli/view.h"
+#include "cli/runview.h"
 
 /* Slices of a long series, for its p95 and for its highest rate; as long as there are no more
  * readings than that they are the readings. */
@@ -40,7 +40,7 @@ struct usage_energy {
 };
 
 struct usage {
-	const struct view *v;
+	const struct runview *v;
 	struct usage_item *items; /* by host, name, labels in natural order */
 	size_t n, cap;
 	const char **hosts; /* with at least one item */
@@ -58,7 +58,7 @@ struct usage_steps {
 };
 
 /* Read. The view must outlive it. 0, or -errno and *e. */
-int usage_read(struct usage *u, const struct view *v, const struct usage_steps *steps,
+int usage_read(struct usage *u, const struct runview *v, const struct usage_steps *steps,
 	       struct err *e);
 void usage_done(struct usage *u);
 

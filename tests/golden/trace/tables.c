@@ -16,7 +16,7 @@
 #include "analyse/bandwidth.h"
 #include "analyse/idle.h"
 #include "analyse/kernels.h"
-#include "analyse/launch.h"
+#include "analyse/launches.h"
 #include "analyse/opdelay.h"
 #include "analyse/overlap.h"
 #include "analyse/queue.h"
@@ -243,12 +243,12 @@ static void launches(const struct job *j)
 	FILE *g = table(j, "cuda_kernel_launch_stats_summary",
 			"rank,n,cpu_sum,gpu_sum,delay_sum,delay_max,short_kernels,"
 			"short_kernels_plot,runtime_outliers,launch_delay_outliers");
-	struct launch l;
+	struct launches l;
 	size_t i, k;
 	double most;
 
 	for (i = 0; i < j->n; i++) {
-		if (launch_new(&j->views[i], false, &l))
+		if (launches_new(&j->views[i], false, &l))
 			continue;
 		for (k = 0; k < l.n; k++)
 			fprintf(f, "%lld,%.17g,%.17g,%.17g,%lld\n",
@@ -262,7 +262,7 @@ static void launches(const struct job *j)
 			l.delay_sum_us, most, (unsigned long long)l.shorter,
 			(unsigned long long)l.shorter_plotted, (unsigned long long)l.slow_calls,
 			(unsigned long long)l.late);
-		launch_done(&l);
+		launches_done(&l);
 	}
 	fclose(f);
 	fclose(g);

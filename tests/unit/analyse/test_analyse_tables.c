@@ -18,7 +18,7 @@
 #include "analyse/bandwidth.h"
 #include "analyse/idle.h"
 #include "analyse/kernels.h"
-#include "analyse/launch.h"
+#include "analyse/launches.h"
 #include "analyse/opdelay.h"
 #include "analyse/overlap.h"
 #include "analyse/queue.h"
@@ -275,10 +275,10 @@ static void test_idle_overlap(void **state)
 static void test_launch(void **state)
 {
 	struct rig r = one_view(VIEW_EXACT);
-	struct launch l;
+	struct launches l;
 
 	(void)state;
-	assert_int_equal(launch_new(r.v, false, &l), 0);
+	assert_int_equal(launches_new(r.v, false, &l), 0);
 	assert_int_equal(l.n, 5);
 	assert_int_equal(l.pairs[0].correlation, 1);
 	assert_int_equal(l.pairs[0].delay, 2500);
@@ -288,17 +288,17 @@ static void test_launch(void **state)
 	assert_int_equal(l.delay_max, 52000);
 	assert_int_equal(l.shorter, 0);
 	assert_int_equal(l.late, 0);
-	launch_done(&l);
-	assert_int_equal(launch_new(r.v, true, &l), 0);
+	launches_done(&l);
+	assert_int_equal(launches_new(r.v, true, &l), 0);
 	assert_int_equal(l.n, 4);
-	launch_done(&l);
+	launches_done(&l);
 	rig_done(&r);
 
 	r = one_view(VIEW_HTA_EXACT); /* no cuLaunchKernel */
-	assert_int_equal(launch_new(r.v, false, &l), 0);
+	assert_int_equal(launches_new(r.v, false, &l), 0);
 	assert_int_equal(l.n, 4);
 	assert_int_equal(l.delay_sum, 68500);
-	launch_done(&l);
+	launches_done(&l);
 	rig_done(&r);
 }
 
@@ -329,10 +329,10 @@ static void test_launch_more(void **state)
 													    "5");
 	struct view_options o = {.rule = VIEW_EXACT};
 	struct rig r = rig_view(events, &o);
-	struct launch l;
+	struct launches l;
 
 	(void)state;
-	assert_int_equal(launch_new(r.v, false, &l), 0);
+	assert_int_equal(launches_new(r.v, false, &l), 0);
 	assert_int_equal(l.n, 4);
 	assert_int_equal(l.calls, 3);
 	assert_int_equal(l.alone, 1);
@@ -342,7 +342,7 @@ static void test_launch_more(void **state)
 	assert_int_equal(l.shorter_plotted, 0);
 	assert_int_equal(l.slow_calls, 2); /* pairs of the graph's 60 us */
 	assert_int_equal(l.late, 1);       /* 200 - 81 */
-	launch_done(&l);
+	launches_done(&l);
 	rig_done(&r);
 }
 

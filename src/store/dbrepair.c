@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * repair.c - a damaged file of a run is replaced by a new one that has what could
+ * dbrepair.c - a damaged file of a run is replaced by a new one that has what could
  * be read. The new one is made in a folder beside it and checked there; the old one
  * stays under another name.
  */

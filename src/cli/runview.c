@@ -2,7 +2,7 @@
  *
  * view.c - see view.h.
  */
-#include "cli/view.h"
+#include "cli/runview.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -16,7 +16,7 @@
 
 static int view_add_process(void *arg, const struct store_process *p)
 {
-	struct view *v = arg;
+	struct runview *v = arg;
 	struct store_process *copy;
 
 	v->processes = xrealloc(v->processes, v->n_processes + 1, sizeof(*v->processes));
@@ -30,7 +30,7 @@ static int view_add_process(void *arg, const struct store_process *p)
 
 static int view_add_series(void *arg, const struct store_series *s)
 {
-	struct view *v = arg;
+	struct runview *v = arg;
 	struct store_series *copy;
 
 	if ((v->n_series & (v->n_series - 1)) == 0)
@@ -48,11 +48,11 @@ static int view_add_series(void *arg, const struct store_series *s)
 	return 0;
 }
 
-int view_open_dir(struct view *v, const char *dir, struct err *e)
+int runview_open_dir(struct runview *v, const char *dir, struct err *e)
 {
 	int err;
 
-	*v = (struct view){0};
+	*v = (struct runview){0};
 	snprintf(v->dir, sizeof(v->dir), "%s", dir);
 	err = store_reader_open(dir, e, &v->reader);
 	if (!err)
@@ -62,7 +62,7 @@ int view_open_dir(struct view *v, const char *dir, struct err *e)
 	if (!err)
 		err = store_reader_series(v->reader, view_add_series, v, e);
 	if (err)
-		view_close(v);
+		runview_close(v);
 	return err;
 }
 
@@ -82,7 +82,7 @@ static void view_warn(const char *command, const char *text)
 	}
 }
 
-static void view_note_lost(const struct view *v, const char *command)
+static void view_note_lost(const struct runview *v, const char *command)
 {
 	char text[FMT_MAX];
 	uint64_t points = 0;
@@ -99,7 +99,7 @@ static void view_note_lost(const struct view *v, const char *command)
 			command, n, fmt_count(text, (double)points));
 }
 
-int view_open(struct view *v, const char *command, const char *root, const char *what)
+int runview_open(struct runview *v, const char *command, const char *root, const char *what)
 {
 	char base[4096], dir[4096];
 	struct err e = {0};
@@ -110,7 +110,7 @@ int view_open(struct view *v, const char *command, const char *root, const char 
 	else
 		err = store_find(base, what, dir, sizeof(dir), &e);
 	if (!err)
-		err = view_open_dir(v, dir, &e);
+		err = runview_open_dir(v, dir, &e);
 	if (err)
 		fprintf(stderr, "lapse %s: %s\n", command, e.text);
 	else
@@ -120,7 +120,7 @@ int view_open(struct view *v, const char *command, const char *root, const char 
 	return err;
 }
 
-void view_close(struct view *v)
+void runview_close(struct runview *v)
 {
 	size_t i;
 
@@ -142,10 +142,10 @@ void view_close(struct view *v)
 	free(v->series);
 	if (v->reader)
 		store_reader_close(v->reader);
-	*v = (struct view){0};
+	*v = (struct runview){0};
 }
 
-const struct store_process *view_process(const struct view *v, unsigned host, uint32_t id)
+const struct store_process *runview_process(const struct runview *v, unsigned host, uint32_t id)
 {
 	static const struct store_process unknown = {
 		.host_name = "", .role = "", .program = "", .rank = -1, .local_rank = -1};
@@ -157,9 +157,10 @@ const struct store_process *view_process(const struct view *v, unsigned host, ui
 	return &unknown;
 }
 
-char *view_process_text(char *out, size_t cap, const struct view *v, unsigned host, uint32_t id)
+char *runview_process_text(char *out, size_t cap, const struct runview *v, unsigned host,
+			   uint32_t id)
 {
-	const struct store_process *p = view_process(v, host, id);
+	const struct store_process *p = runview_process(v, host, id);
 
 	if (p->rank >= 0)
 		snprintf(out, cap, "%s %lld", p->role, (long long)p->rank);
@@ -168,7 +169,7 @@ char *view_process_text(char *out, size_t cap, const struct view *v, unsigned ho
 	return out;
 }
 
-bool view_is_several(const struct view *v)
+bool runview_is_several(const struct runview *v)
 {
 	size_t i, n = 0;
 
@@ -178,8 +179,8 @@ bool view_is_several(const struct view *v)
 }
 
 /* Points by their numbers: when they arrived, at which steps. */
-static int view_stat_places(const struct view *v, const struct store_ref *ref,
-			    const struct store_bucket *b, struct view_stat *st, struct err *e)
+static int view_stat_places(const struct runview *v, const struct store_ref *ref,
+			    const struct store_bucket *b, struct runview_stat *st, struct err *e)
 {
 	/* One that is not there (no value is a number) is not stored. */
 	const struct store_place places[] = {
@@ -199,17 +200,17 @@ static int view_stat_places(const struct view *v, const struct store_ref *ref,
 	return 0;
 }
 
-int view_stat(const struct view *v, const struct store_series *s, const struct store_range *range,
-	      struct view_stat *ret, struct err *e)
+int runview_stat(const struct runview *v, const struct store_series *s,
+		 const struct store_range *range, struct runview_stat *ret, struct err *e)
 {
 	const struct store_ref ref = {s->host, s->id};
 	struct store_query ask = {.points = 1, .no_raw = true};
 	struct store_bucket b = {.min = NAN, .max = NAN};
 	struct store_result got;
-	struct view_stat st = {.last = NAN,
-			       .last_step = SINK_STEP_NONE,
-			       .min_step = SINK_STEP_NONE,
-			       .max_step = SINK_STEP_NONE};
+	struct runview_stat st = {.last = NAN,
+				  .last_step = SINK_STEP_NONE,
+				  .min_step = SINK_STEP_NONE,
+				  .max_step = SINK_STEP_NONE};
 	int err;
 
 	if (range)
@@ -240,12 +241,12 @@ static int64_t view_now_ns(void)
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-bool view_match(const char *pattern, const char *name)
+bool runview_match(const char *pattern, const char *name)
 {
 	return !pattern || fnmatch(pattern, name, 0) == 0;
 }
 
-const char *view_signal(char out[FMT_MAX], int signal)
+const char *runview_signal(char out[FMT_MAX], int signal)
 {
 	const char *name = sigabbrev_np(signal);
 
@@ -256,7 +257,7 @@ const char *view_signal(char out[FMT_MAX], int signal)
 	return out;
 }
 
-const char *view_outcome(char out[FMT_MAX], const struct store_run *run)
+const char *runview_outcome(char out[FMT_MAX], const struct store_run *run)
 {
 	char name[FMT_MAX];
 
@@ -271,7 +272,7 @@ const char *view_outcome(char out[FMT_MAX], const struct store_run *run)
 	case RUN_DETACHED:
 		return "detached";
 	case RUN_SIGNALED:
-		snprintf(out, FMT_MAX, "killed %s", view_signal(name, run->signal));
+		snprintf(out, FMT_MAX, "killed %s", runview_signal(name, run->signal));
 		return out;
 	case RUN_OOM:
 		return "out of memory";
@@ -282,7 +283,7 @@ const char *view_outcome(char out[FMT_MAX], const struct store_run *run)
 	}
 }
 
-enum term_style view_outcome_style(const struct store_run *run)
+enum term_style runview_outcome_style(const struct store_run *run)
 {
 	if (run->outcome == RUN_RUNNING)
 		return TERM_YELLOW;
@@ -291,7 +292,7 @@ enum term_style view_outcome_style(const struct store_run *run)
 	return run->outcome == RUN_EXITED && run->code == 0 ? TERM_GREEN : TERM_RED;
 }
 
-double view_duration_s(const struct store_run *run)
+double runview_duration_s(const struct store_run *run)
 {
 	int64_t end = run->end_ns;
 
@@ -302,13 +303,13 @@ double view_duration_s(const struct store_run *run)
 	return (double)(end - run->start_ns) / 1e9;
 }
 
-bool view_has_usage(const struct store_run *run)
+bool runview_has_usage(const struct store_run *run)
 {
 	return run->outcome != RUN_RUNNING && run->outcome != RUN_LOST && !isnan(run->user_s) &&
 	       !isnan(run->system_s);
 }
 
-const char *view_value(char out[FMT_MAX], double v, const char *unit)
+const char *runview_value(char out[FMT_MAX], double v, const char *unit)
 {
 	if (isnan(v))
 		snprintf(out, FMT_MAX, "NaN");
@@ -323,12 +324,12 @@ const char *view_value(char out[FMT_MAX], double v, const char *unit)
 	return out;
 }
 
-const char *view_unit(const struct store_series *s)
+const char *runview_unit(const struct store_series *s)
 {
 	return s->kind == SINK_SPAN ? "ns" : s->unit;
 }
 
-const char *view_kind(enum sink_kind kind)
+const char *runview_kind(enum sink_kind kind)
 {
 	static const char *const names[] = {[SINK_GAUGE] = "gauge",
 					    [SINK_COUNTER] = "counter",
@@ -338,7 +339,7 @@ const char *view_kind(enum sink_kind kind)
 	return kind >= SINK_GAUGE && kind <= SINK_SPAN ? names[kind] : "unknown";
 }
 
-const char *view_step(char out[FMT_MAX], int64_t step)
+const char *runview_step(char out[FMT_MAX], int64_t step)
 {
 	if (step == SINK_STEP_NONE)
 		return "-";
@@ -346,7 +347,7 @@ const char *view_step(char out[FMT_MAX], int64_t step)
 	return out;
 }
 
-int view_flush(void)
+int runview_flush(void)
 {
 	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))

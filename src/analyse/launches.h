@@ -4,12 +4,12 @@
  * work, and the wait between them. Definition: docs/trace-numbers.md, "launch"; HTA 0.6.1
  * get_cuda_kernel_launch_stats().
  */
-#ifndef ANALYSE_LAUNCH_H
-#define ANALYSE_LAUNCH_H
+#ifndef ANALYSE_LAUNCHES_H
+#define ANALYSE_LAUNCHES_H
 
 #include "trace/view.h"
 
-struct launch_pair {
+struct launches_pair {
 	int64_t correlation;
 	int64_t cpu, gpu;    /* ns, durations */
 	int64_t delay;       /* ns from the call's end to the work's start; 0 if it began before */
@@ -17,8 +17,8 @@ struct launch_pair {
 	uint32_t call, work; /* places in view->rows */
 };
 
-struct launch {
-	struct launch_pair *pairs; /* by the call's ts, then the work's */
+struct launches {
+	struct launches_pair *pairs; /* by the call's ts, then the work's */
 	size_t n;
 	int64_t cpu_sum, gpu_sum, delay_sum, delay_max;
 	double delay_sum_us;      /* summed as numpy sums */
@@ -38,7 +38,7 @@ struct launch {
 /* exact: every call that launches, copies or sets, of CUDA, HIP, Level Zero and drivers, with
  * all its work (a graph launch has many). hta: those that HTA knows. without_memory: only
  * launches. 0, -ENOMEM. */
-int launch_new(const struct view *v, bool without_memory, struct launch *ret);
-void launch_done(struct launch *l);
+int launches_new(const struct view *v, bool without_memory, struct launches *ret);
+void launches_done(struct launches *l);
 
 #endif

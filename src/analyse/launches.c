@@ -2,7 +2,7 @@
  *
  * launch.c - see launch.h.
  */
-#include "analyse/launch.h"
+#include "analyse/launches.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,7 +17,7 @@ struct finder {
 	struct view *v;
 	const uint8_t *calls;
 	bool without_memory;
-	struct launch l;
+	struct launches l;
 	size_t cap;
 };
 
@@ -48,14 +48,14 @@ static int add_pair(struct finder *f, uint32_t call, uint32_t work)
 {
 	const struct view_row *c = &f->v->rows[call], *w = &f->v->rows[work];
 	double delay = delay_of(f->v, c, w);
-	struct launch *l = &f->l;
-	struct launch_pair *p;
+	struct launches *l = &f->l;
+	struct launches_pair *p;
 	int rc = room_for(&l->pairs, l->n, &f->cap, sizeof(*l->pairs));
 
 	if (rc)
 		return rc;
 	p = &l->pairs[l->n++];
-	*p = (struct launch_pair){c->correlation,
+	*p = (struct launches_pair){c->correlation,
 				  c->end - c->ts,
 				  w->end - w->ts,
 				  llround(delay * 1000),
@@ -123,10 +123,10 @@ static int join_exact(struct finder *f)
 }
 
 /* By the call, then the work. */
-static int sort_pairs(struct launch *l)
+static int sort_pairs(struct launches *l)
 {
 	struct view_key *keys = malloc((2 * l->n + 1) * sizeof(*keys));
-	struct launch_pair *sorted = malloc((l->n + 1) * sizeof(*sorted));
+	struct launches_pair *sorted = malloc((l->n + 1) * sizeof(*sorted));
 	size_t i;
 	int rc = keys && sorted ? 0 : -ENOMEM;
 
@@ -147,7 +147,7 @@ static int sort_pairs(struct launch *l)
 	return 0;
 }
 
-static int sum_delays(struct launch *l)
+static int sum_delays(struct launches *l)
 {
 	double *x = malloc((l->n + 1) * sizeof(*x));
 	size_t i;
@@ -161,7 +161,7 @@ static int sum_delays(struct launch *l)
 	return 0;
 }
 
-int launch_new(const struct view *v, bool without_memory, struct launch *ret)
+int launches_new(const struct view *v, bool without_memory, struct launches *ret)
 {
 	uint8_t *calls = calls_names(v->trace);
 	/* view_linked() keeps its index in the view. */
@@ -184,14 +184,14 @@ int launch_new(const struct view *v, bool without_memory, struct launch *ret)
 	if (!rc)
 		rc = sum_delays(&f.l);
 	if (rc) {
-		launch_done(&f.l);
+		launches_done(&f.l);
 		return rc;
 	}
 	*ret = f.l;
 	return 0;
 }
 
-void launch_done(struct launch *l)
+void launches_done(struct launches *l)
 {
 	free(l->pairs);
 	memset(l, 0, sizeof(*l));

@@ -2,14 +2,14 @@
  *
  * view_json.c - the JSON half of view.h.
  */
-#include "cli/view.h"
+#include "cli/runview.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-void view_json_step(struct json *j, const char *key, int64_t step)
+void runview_json_step(struct json *j, const char *key, int64_t step)
 {
 	json_key(j, key);
 	if (step == SINK_STEP_NONE)
@@ -18,7 +18,7 @@ void view_json_step(struct json *j, const char *key, int64_t step)
 		json_int(j, step);
 }
 
-void view_json_time(struct json *j, const char *key, int64_t time_ns)
+void runview_json_time(struct json *j, const char *key, int64_t time_ns)
 {
 	char text[FMT_MAX], key_ns[64];
 
@@ -32,7 +32,7 @@ void view_json_time(struct json *j, const char *key, int64_t time_ns)
 	json_kstr(j, key, fmt_utc(text, time_ns));
 }
 
-void view_json_number(struct json *j, const char *key, double v, bool has)
+void runview_json_number(struct json *j, const char *key, double v, bool has)
 {
 	json_key(j, key);
 	if (has)
@@ -44,7 +44,7 @@ void view_json_number(struct json *j, const char *key, double v, bool has)
 static void view_json_outcome(struct json *j, const struct store_run *run)
 {
 	char name[FMT_MAX];
-	double duration = view_duration_s(run);
+	double duration = runview_duration_s(run);
 
 	json_kstr(j, "outcome", run_outcome_name(run->outcome));
 	json_key(j, "exit_code");
@@ -52,18 +52,18 @@ static void view_json_outcome(struct json *j, const struct store_run *run)
 		json_int(j, run->code);
 	else
 		json_null(j);
-	json_kstr(j, "signal", run->signal ? view_signal(name, run->signal) : NULL);
+	json_kstr(j, "signal", run->signal ? runview_signal(name, run->signal) : NULL);
 	json_kbool(j, "core", run->core);
 	json_kstr(j, "evidence", run->evidence);
-	view_json_time(j, "start", run->start_ns);
-	view_json_time(j, "end", run->end_ns);
-	view_json_number(j, "duration_s", duration, !isnan(duration));
+	runview_json_time(j, "start", run->start_ns);
+	runview_json_time(j, "end", run->end_ns);
+	runview_json_number(j, "duration_s", duration, !isnan(duration));
 }
 
-void view_json_run_of(struct json *j, const struct store_run *run, const char *dir,
-		      const char *warning)
+void runview_json_run_of(struct json *j, const struct store_run *run, const char *dir,
+			 const char *warning)
 {
-	bool reaped = view_has_usage(run);
+	bool reaped = runview_has_usage(run);
 
 	json_kstr(j, "id", run->id);
 	json_kstr(j, "name", run->name);
@@ -76,24 +76,24 @@ void view_json_run_of(struct json *j, const struct store_run *run, const char *d
 	json_kstr(j, "notes", run->notes);
 	json_kstr(j, "dir", dir);
 	view_json_outcome(j, run);
-	view_json_number(j, "user_s", run->user_s, reaped);
-	view_json_number(j, "system_s", run->system_s, reaped);
-	view_json_number(j, "max_rss", (double)run->max_rss, reaped && run->max_rss > 0);
+	runview_json_number(j, "user_s", run->user_s, reaped);
+	runview_json_number(j, "system_s", run->system_s, reaped);
+	runview_json_number(j, "max_rss", (double)run->max_rss, reaped && run->max_rss > 0);
 	json_kstr(j, "warning", warning);
 }
 
-void view_json_run(struct json *j, const struct view *v)
+void runview_json_run(struct json *j, const struct runview *v)
 {
-	view_json_run_of(j, &v->run, v->dir, store_reader_warning(v->reader));
+	runview_json_run_of(j, &v->run, v->dir, store_reader_warning(v->reader));
 }
 
-int view_json_print(const char *command, const struct buf *b)
+int runview_json_print(const char *command, const struct buf *b)
 {
 	if (b->error) {
 		fprintf(stderr,
 			"lapse %s: the JSON document is larger than %u MiB; narrow it with "
 			"--series, or use lapse export\n",
-			command, VIEW_JSON_MAX >> 20);
+			command, RUNVIEW_JSON_MAX >> 20);
 		return 1;
 	}
 	fwrite(b->data, 1, b->len, stdout);
