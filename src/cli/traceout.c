@@ -171,6 +171,22 @@ char *traceout_groups(char out[FMT_MAX], uint64_t n)
 	return out;
 }
 
+/* A word that no line can hold: its middle is left out. Others stay as they are. */
+static int traceout_shorten(char *word, int width, int room)
+{
+	size_t len = strlen(word), keep = room > 8 ? (size_t)room - 2 : 6, head = keep / 2;
+	size_t i;
+
+	if (width <= room)
+		return width;
+	for (i = 0; i < len; i++)
+		if ((unsigned char)word[i] >= 0x80)
+			return width;
+	memcpy(word + head, "..", 2);
+	memmove(word + head + 2, word + len - (keep - head), keep - head + 1);
+	return (int)keep + 2;
+}
+
 void traceout_wrap(const struct term *term, FILE *to, int first, int indent, const char *text)
 {
 	int room = term->width > TRACEOUT_WIDTH_MAX ? TRACEOUT_WIDTH_MAX : term->width;
@@ -180,6 +196,8 @@ void traceout_wrap(const struct term *term, FILE *to, int first, int indent, con
 
 	for (word = strtok_r(clean, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
 		width = term_text_width(word);
+		if (room)
+			width = traceout_shorten(word, width, room - indent);
 		if (!fresh && room && at + 1 + width > room) {
 			fprintf(to, "\n%*s", indent, "");
 			at = indent;

@@ -21,7 +21,11 @@ ESCAPES = re.compile(r"\x1b\[[0-9;]*[mK]")
 
 @pytest.fixture
 def one(tmp_path):
-    return write_trace(tmp_path / "one.json", make_trace())
+    trace = make_trace()
+    for event in trace["traceEvents"]:
+        if event["name"] == "sm90_gemm":
+            event["name"] = "void_at_native_" + 40 * "templates<" + 40 * ">"
+    return write_trace(tmp_path / "one.json", trace)
 
 
 def terminal(columns):
