@@ -337,7 +337,10 @@ static place read_raw(struct reader *r, place p, enum argset_field field, bool i
 	bool escaped = false;
 	place end;
 
-	if (r->o->only_columns || (is_text && *p != '"'))
+	/* Which group a collective is of is needed to match ranks; there are few of them. */
+	if ((r->o->only_columns &&
+	     (field < ARGSET_COLLECTIVE || field > ARGSET_COLLECTIVE_DTYPE)) ||
+	    (is_text && *p != '"'))
 		return skip_value(r, p);
 	if (node) {
 		guess = guess_of(r, node, r->e.name);

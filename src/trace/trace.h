@@ -178,7 +178,8 @@ struct trace_progress {
 struct trace_options {
 	uint64_t memory;       /* bytes for this trace; 0: 1 GiB; some 20 MiB in any case */
 	const char *temporary; /* folder of the spill file; NULL: $TMPDIR, else /var/tmp */
-	bool only_columns;     /* leave dims, stacks and the like out: less memory, faster */
+	bool only_columns;     /* leave dims, stacks and the like out, not what names a
+				  collective: less memory, faster */
 	struct trace_progress progress;
 };
 

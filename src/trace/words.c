@@ -181,8 +181,6 @@ uint32_t words_args(struct reader *r, const unsigned char *p, size_t len, bool e
 {
 	uint32_t id;
 
-	if (r->o->only_columns)
-		return 0;
 	if (!r->texts_full)
 		return words_text(r, p, len, escaped);
 	id = escaped ? 0 : intern_find(&r->t->texts, p, len);

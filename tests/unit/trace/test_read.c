@@ -465,7 +465,8 @@ static void test_only_columns(void **state)
 {
 	static const char text[] =
 		"[{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":2,\"args\":{\"Input Dims\":[[1]],"
-		"\"Call stack\":\"f\",\"device\":4,\"correlation\":9}}]";
+		"\"Call stack\":\"f\",\"device\":4,\"correlation\":9,"
+		"\"Process Group Name\":\"7\"}}]";
 	struct trace_options o = {.only_columns = true};
 	const struct trace_args *a;
 	struct trace *t = NULL;
@@ -476,6 +477,7 @@ static void test_only_columns(void **state)
 	assert_int_equal(a->dims, 0);
 	assert_int_equal(a->stack, 0);
 	assert_int_equal(a->device, 4);
+	assert_string_equal(trace_text(t, a->group_name, NULL), "7");
 	assert_int_equal(trace_block(t, 0)->correlation[0], 9);
 	assert_int_equal(trace_find(t, "[[1]]"), 0);
 	assert_string_equal(trace_text(t, trace_find(t, "a"), NULL), "a");
