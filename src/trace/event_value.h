@@ -327,6 +327,12 @@ static uint32_t args_text(struct reader *r, place p, place end, bool is_text, bo
 	return memchr(p, '\n', len) ? words_flat(r, p, len) : words_args(r, p, len, false);
 }
 
+/* Which group a collective is of is needed to match ranks; there are few of these texts. */
+static bool is_left_out(const struct reader *r, enum argset_field field)
+{
+	return r->o->only_columns && (field < ARGSET_COLLECTIVE || field > ARGSET_COLLECTIVE_DTYPE);
+}
+
 /* A value of args that is kept as a text. Guesses are places in r->raws: the text as it stood
  * in the file, beside its id. */
 static place read_raw(struct reader *r, place p, enum argset_field field, bool is_text,
@@ -337,10 +343,7 @@ static place read_raw(struct reader *r, place p, enum argset_field field, bool i
 	bool escaped = false;
 	place end;
 
-	/* Which group a collective is of is needed to match ranks; there are few of them. */
-	if ((r->o->only_columns &&
-	     (field < ARGSET_COLLECTIVE || field > ARGSET_COLLECTIVE_DTYPE)) ||
-	    (is_text && *p != '"'))
+	if (is_left_out(r, field) || (is_text && *p != '"'))
 		return skip_value(r, p);
 	if (node) {
 		guess = guess_of(r, node, r->e.name);
