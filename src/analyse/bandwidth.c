@@ -48,7 +48,7 @@ static void kind_name(const struct view *v, const struct view_row *r, char ret[1
 	}
 	if (!strncmp(name, "Memset", 6)) {
 		strcpy(ret, "Memset");
-	} else if (strncmp(name, "Memcpy", 6)) {
+	} else if (strncmp(name, "Memcpy", 6) != 0) {
 		strcpy(ret, "Memcpy Unknown");
 	} else {
 		len = strnlen(name, 11);

@@ -152,7 +152,7 @@ static bool is_call(const char *name, const char *pattern)
 
 	if (!star)
 		return !strcmp(name, pattern);
-	if (strncmp(name, pattern, (size_t)(star - pattern)))
+	if (strncmp(name, pattern, (size_t)(star - pattern)) != 0)
 		return false;
 	/* One more word behind the first star, as in "cuMemcpy*Async*". */
 	if (star == pattern + len - 1)

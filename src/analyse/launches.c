@@ -56,12 +56,12 @@ static int add_pair(struct finder *f, uint32_t call, uint32_t work)
 		return rc;
 	p = &l->pairs[l->n++];
 	*p = (struct launches_pair){c->correlation,
-				  c->end - c->ts,
-				  w->end - w->ts,
-				  llround(delay * 1000),
-				  delay,
-				  call,
-				  work};
+				    c->end - c->ts,
+				    w->end - w->ts,
+				    llround(delay * 1000),
+				    delay,
+				    call,
+				    work};
 	l->cpu_sum += p->cpu;
 	l->gpu_sum += p->gpu;
 	l->delay_sum += p->delay;

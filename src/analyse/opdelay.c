@@ -62,7 +62,7 @@ static size_t list_ops(struct ops *o, struct op_key *keys)
 	for (i = 0; i < v->n; i++) {
 		id = v->table ? v->table[i] : (uint32_t)i;
 		r = &v->rows[id];
-		if (strncmp(trace_text(v->trace, r->name, NULL), "aten::", 6))
+		if (strncmp(trace_text(v->trace, r->name, NULL), "aten::", 6) != 0)
 			continue;
 		keys[n++] = (struct op_key){thread_of(v, r), r->ts,
 					    v->rule == VIEW_EXACT ? r->ts - r->end : -(int64_t)i,

@@ -206,8 +206,8 @@ const struct verdict_rule verdict_rules[] = {
 const char *const verdict_tips[] = {
 	"Skip the first 10 to 20 steps (schedule wait and warmup): they compile and allocate.",
 	"Record few active steps (3 to 5) and do not repeat: the file grows with each.",
-	"Stacks, shapes and memory off when memory is short: with_stack=False, "
-	"record_shapes=False, profile_memory=False.",
+	("Stacks, shapes and memory off when memory is short: with_stack=False, "
+	 "record_shapes=False, profile_memory=False."),
 	"Turn other loggers off while profiling, and profile a smaller batch if it does not fit.",
 	"Compare two runs rather than reading one: lapse trace diff A B.",
 	NULL,

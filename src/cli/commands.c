@@ -50,7 +50,8 @@ const struct command commands[] = {
 		.name = "monitor",
 		.args = "[OPTIONS]",
 		.summary = "record this machine until Ctrl-C, or a simulated training run",
-		.about = "Machine and GPUs, without a program: what `lapse attach` does for a process. "
+		.about = "Machine and GPUs, without a program: what `lapse attach` does for a "
+			 "process. "
 			 "In names of\noptions - and _ are the same.",
 		.examples = "  lapse monitor --save_dir ./monitoring_logs\n"
 			    "  lapse monitor --tensorboard_dir ./logs\n"
@@ -130,7 +131,8 @@ const struct command commands[] = {
 		.name = "trace",
 		.args = "[SUBCOMMAND] [OPTIONS] FILE|FOLDER...",
 		.summary = "say what is slow in traces of PyTorch's profiler, and why",
-		.about = "FILE is a trace of Kineto or Chrome (.json, .json.gz, .json.zst, \"-\": stdin), "
+		.about = "FILE is a trace of Kineto or Chrome (.json, .json.gz, .json.zst, \"-\": "
+			 "stdin), "
 			 "a FOLDER\nevery trace in it: the ranks of a job. Without SUBCOMMAND: "
 			 "summary. lapse trace\nSUBCOMMAND --help tells each one's options.",
 		.examples = "  lapse trace rank0.pt.trace.json.gz\n"
@@ -303,7 +305,8 @@ const struct command commands[] = {
 		.args = "SHELL",
 		.summary = "print a shell's completion script: bash, zsh or fish",
 		.about = "`make install` puts all three where the shells look for them.",
-		.examples = "  lapse completion bash > ~/.local/share/bash-completion/completions/lapse\n"
+		.examples = "  lapse completion bash > "
+			    "~/.local/share/bash-completion/completions/lapse\n"
 			    "  lapse completion zsh > \"${fpath[1]}/_lapse\"\n"
 			    "  lapse completion fish > ~/.config/fish/completions/lapse.fish",
 		.options = cmd_completion_options,

@@ -35,7 +35,8 @@ static void man_head(const char *name, const char *summary)
 	for (i = 0; name[i] && i + 1 < sizeof(upper); i++)
 		upper[i] = (char)toupper((unsigned char)name[i]);
 	upper[i] = '\0';
-	printf(".TH %s 1 \"\" \"lapse " LAPSE_VERSION "\" \"User Commands\"\n.ad l\n.nh\n.SH NAME\n%s \\- ",
+	printf(".TH %s 1 \"\" \"lapse " LAPSE_VERSION
+	       "\" \"User Commands\"\n.ad l\n.nh\n.SH NAME\n%s \\- ",
 	       upper, name);
 	man_text(summary);
 	putchar('\n');

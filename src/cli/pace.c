@@ -53,8 +53,8 @@ static void pace_unknown(const char *setting, const char *group)
 		near_try(&n, group, probe_groups[i]->name);
 	pace_tell(xasprintf("%s: there is no group \"%s\" of metrics%s%s%s (lapse doctor lists "
 			    "them)",
-			    setting, group, n.best ? ", did you mean \"" : "",
-			    n.best ? n.best : "", n.best ? "\"?" : ""));
+			    setting, group, n.best ? ", did you mean \"" : "", n.best ? n.best : "",
+			    n.best ? "\"?" : ""));
 }
 
 /* Each word of a list of settings; words is "a,b". */

@@ -84,7 +84,7 @@ void sheet_missing(struct sheet *s)
 
 size_t sheet_rows(const struct sheet *s)
 {
-	return s->n / s->n_columns;
+	return s->n_columns ? s->n / s->n_columns : 0;
 }
 
 const char *sheet_name(const struct sheet *s)

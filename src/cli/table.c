@@ -42,8 +42,8 @@ void term_look(struct term *t, FILE *to)
 void term_put(const struct term *t, FILE *to, enum term_style style, const char *text)
 {
 	static const char *const codes[] = {
-		[TERM_PLAIN] = "",       [TERM_BOLD] = "\033[1m",    [TERM_DIM] = "\033[2m",
-		[TERM_RED] = "\033[31m", [TERM_YELLOW] = "\033[33m", [TERM_GREEN] = "\033[32m",
+		[TERM_PLAIN] = "",        [TERM_BOLD] = "\033[1m",     [TERM_DIM] = "\033[2m",
+		[TERM_RED] = "\033[31m",  [TERM_YELLOW] = "\033[33m",  [TERM_GREEN] = "\033[32m",
 		[TERM_BLUE] = "\033[34m", [TERM_MAGENTA] = "\033[35m", [TERM_CYAN] = "\033[36m",
 	};
 

@@ -252,8 +252,8 @@ int trace_diff(int argc, char **argv)
 						  .least = 2,
 						  .most = 2};
 
-	if (trace_diff_device && strcmp(trace_diff_device, "all") &&
-	    strcmp(trace_diff_device, "cpu") && strcmp(trace_diff_device, "gpu")) {
+	if (trace_diff_device && strcmp(trace_diff_device, "all") != 0 &&
+	    strcmp(trace_diff_device, "cpu") != 0 && strcmp(trace_diff_device, "gpu") != 0) {
 		fprintf(stderr, "lapse trace diff: --device: \"%s\" is none of all, cpu, gpu\n",
 			trace_diff_device);
 		return 2;

@@ -202,8 +202,8 @@ static int chunkdata_blob(struct chunkdata *d, const struct chunk *c, const stru
 	*ret = NULL;
 	if (r == 0)
 		r = blob_open(d->codec, id, d->bytes.data, c->len, e, blob);
-	if (r == 0 && (is_hist != (blob->format == BLOB_HISTS) || is_hist != !c->axis ||
-		       blob->count != c->n))
+	if (r == 0 &&
+	    (is_hist != (blob->format == BLOB_HISTS) || is_hist != !c->axis || blob->count != c->n))
 		r = blob_bad(id, e, 0, "its data are not what its row states");
 	if (r < 0 || is_hist)
 		return r;

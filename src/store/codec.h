@@ -45,9 +45,9 @@ enum blob_format {
 	BLOB_HISTS = 3,  /* chunk of histogram points */
 	BLOB_MERGED = 4, /* merged tail row */
 	BLOB_AXIS = 5,
-	BLOB_VALUES = 6,  /* chunk of points on an axis */
-	BLOB_SUMMARY = 7, /* page of a summary tree */
-	BLOB_MOMENTS = 8, /* axes whose times follow from each other */
+	BLOB_VALUES = 6,     /* chunk of points on an axis */
+	BLOB_SUMMARY = 7,    /* page of a summary tree */
+	BLOB_MOMENTS = 8,    /* axes whose times follow from each other */
 	BLOB_AT_MOMENTS = 9, /* chunk of points at some of them */
 };
 
@@ -286,8 +286,8 @@ struct moments;
 struct axis {
 	size_t n, cap;
 	int64_t *time, *step, *thread;
-	int64_t *runs; /* scratch of values_points() */
-	bool sorted;   /* times do not fall */
+	int64_t *runs;           /* scratch of values_points() */
+	bool sorted;             /* times do not fall */
 	struct moments *moments; /* of a row that has several columns of times; time is none then */
 };
 void axis_init(struct axis *a);

@@ -182,12 +182,11 @@ int db_open_writer(const char *path, bool wal, struct err *e, sqlite3 **ret)
 	}
 	db_guard(db);
 	sqlite3_busy_timeout(db, DB_BUSY_MS);
-	r = db_exec(
-		db,
-		"PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY;"
-		"PRAGMA cache_size=-512; PRAGMA page_size=1024; PRAGMA auto_vacuum=INCREMENTAL;"
-		"PRAGMA secure_delete=OFF; PRAGMA wal_autocheckpoint=0;",
-		e);
+	r = db_exec(db,
+		    "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY;"
+		    "PRAGMA cache_size=-512; PRAGMA page_size=1024; PRAGMA auto_vacuum=INCREMENTAL;"
+		    "PRAGMA secure_delete=OFF; PRAGMA wal_autocheckpoint=0;",
+		    e);
 	if (r == 0)
 		r = db_exec(db, wal ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=TRUNCATE",
 			    e);

@@ -102,9 +102,8 @@ _Static_assert(RUNINFO_TEXTS <= ARRAY_LEN(((struct store_reader *)0)->run_text),
 static int runinfo_weight(enum run_outcome_kind kind, int code)
 {
 	static const int weights[] = {
-		[RUN_RUNNING] = 6, [RUN_OOM] = 5,  [RUN_SIGNALED] = 4,
-		[RUN_HUNG] = 3,    [RUN_LOST] = 1, [RUN_EXITED] = 0,
-		[RUN_DETACHED] = 1,
+		[RUN_RUNNING] = 6, [RUN_OOM] = 5,    [RUN_SIGNALED] = 4, [RUN_HUNG] = 3,
+		[RUN_LOST] = 1,    [RUN_EXITED] = 0, [RUN_DETACHED] = 1,
 	};
 
 	if (kind == RUN_EXITED && code != 0)

@@ -237,7 +237,7 @@ static int class_of(struct machine *m)
 		const char *dot = strrchr(classes[i], '.');
 
 		if ((size_t)(dot - classes[i]) != n_module || strlen(dot + 1) != n_name ||
-		    memcmp(classes[i], module, n_module) || memcmp(dot + 1, name, n_name))
+		    memcmp(classes[i], module, n_module) != 0 || memcmp(dot + 1, name, n_name) != 0)
 			continue;
 		m->n -= 2;
 		v.text.p = classes[i];
@@ -296,8 +296,7 @@ static int with_mark(struct machine *m, unsigned char op)
 	if (rc)
 		return rc;
 	switch (op) {
-	case 'e': /* APPENDS */
-		return append(m, from, IMPORT_LIST);
+	case 'e':  /* APPENDS */
 	case 0x90: /* ADDITEMS */
 		return append(m, from, IMPORT_LIST);
 	case 'u': /* SETITEMS */

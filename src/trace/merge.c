@@ -71,6 +71,7 @@ static int put_one(struct trace *const t[], size_t i, const struct merge_options
 		cut.to -= s->ts;
 	}
 	rc = convert_events(t[i], &cut, s, sink, has_event, &one, e);
+	s->label = NULL;
 	if (rc)
 		return rc;
 	add(&result->sum, &one);

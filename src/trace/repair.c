@@ -279,9 +279,7 @@ static size_t loose_end(struct file *f)
 			depth++;
 		else if ((*p == '}' || *p == ']') && depth)
 			depth--;
-		else if (*p == '}' || (*p == ',' && !depth))
-			break;
-		else if (*p == '\n' && depth == 0)
+		else if (*p == '}' || ((*p == ',' || *p == '\n') && !depth))
 			break;
 	}
 	return (size_t)(p - here(f));
@@ -290,7 +288,7 @@ static size_t loose_end(struct file *f)
 /* A member's value, key already read into key (with quotes and colon). */
 static int member_value(struct file *f, const struct buf *key)
 {
-	const void *text = here(f);
+	const void *text;
 	size_t len, used;
 	int rc = whole_value(f, &len);
 

@@ -101,7 +101,7 @@ static repair_place word(repair_place p, repair_place end, bool *ret_more)
 	for (int i = 0; i < 3; i++) {
 		size_t n = strlen(words[i]), have = (size_t)(end - p) < n ? (size_t)(end - p) : n;
 
-		if (memcmp(p, words[i], have))
+		if (memcmp(p, words[i], have) != 0)
 			continue;
 		return have < n ? more(ret_more) : p + n;
 	}

@@ -114,7 +114,7 @@ int32_t view_step_number(const char *name)
 	int64_t number = 0;
 	const char *p;
 
-	if (strncmp(name, start, sizeof(start) - 1))
+	if (strncmp(name, start, sizeof(start) - 1) != 0)
 		return -1;
 	for (p = name + sizeof(start) - 1; isspace((unsigned char)*p); p++)
 		;

@@ -63,7 +63,7 @@ static void know_track(struct view_work *w, uint32_t id)
 	const char *number = strchr(thread, '#');
 
 	ret->stream = t->tid >= 0 && t->tid <= INT32_MAX ? (int32_t)t->tid : TRACE_NONE;
-	if (strncmp(process, "/device:", 8))
+	if (strncmp(process, "/device:", 8) != 0)
 		return;
 	if (!strncmp(thread, "Stream #", 8) && number) {
 		ret->is_device = true;

@@ -209,9 +209,8 @@ static int put_in_place(struct write_sink *s)
 	path = hidden_path(s);
 	if (!path)
 		return -ENOMEM;
-	if (s->is_unnamed && linkat(AT_FDCWD, proc, AT_FDCWD, path, AT_SYMLINK_FOLLOW))
-		rc = -errno;
-	else if (rename(path, s->path))
+	if ((s->is_unnamed && linkat(AT_FDCWD, proc, AT_FDCWD, path, AT_SYMLINK_FOLLOW)) ||
+	    rename(path, s->path))
 		rc = -errno;
 	if (!rc)
 		s->hidden[0] = '\0';

@@ -18,12 +18,12 @@ struct proc_stat {
 	uint64_t own;      /* utime + stime: the process, guest time is in it */
 	uint64_t children; /* cutime + cstime: children that it waited for */
 	uint64_t threads;
-	uint64_t start;          /* since boot */
-	uint64_t minor, major;   /* page faults of the process */
-	char name[16];           /* of the main thread, cut */
-	uint64_t stack, args;    /* where its stack and its arguments begin: the same as in the
-				    parent until exec(); 0: old kernel, or not for us to see */
-	uint64_t exit_code;      /* of a zombie, as wait() gives it; 0 also where stack is 0 */
+	uint64_t start;        /* since boot */
+	uint64_t minor, major; /* page faults of the process */
+	char name[16];         /* of the main thread, cut */
+	uint64_t stack, args;  /* where its stack and its arguments begin: the same as in the
+				  parent until exec(); 0: old kernel, or not for us to see */
+	uint64_t exit_code;    /* of a zombie, as wait() gives it; 0 also where stack is 0 */
 };
 int proc_parse_stat(const char *text, size_t len, struct proc_stat *ret);
 
