@@ -115,8 +115,7 @@ const struct command tracecmds[] = {
 	{
 		.name = "trace gpu",
 		.args = "[OPTIONS] FILE|FOLDER...",
-		.summary = "how busy each GPU was: utilisation, SM efficiency, occupancy, tensor "
-			   "cores",
+		.summary = "how busy each GPU was: SM efficiency, occupancy, tensor cores",
 		.about = "",
 		.examples = "  lapse trace gpu trace.json.gz",
 		.options = trace_gpu_options,
