@@ -41,7 +41,9 @@ def shown(place, run="last"):
 
 
 def attrs(place):
-    return {attr["key"]: attr["value"] for attr in shown(place)["attrs"]}
+    """What the program told: the machine tells facts of its own."""
+    return {attr["key"]: attr["value"] for attr in shown(place)["attrs"]
+            if not attr["key"].startswith(("filesystem/", "gpu/"))}  # fmt: skip
 
 
 def git(folder, *arguments):
