@@ -95,22 +95,33 @@ static int string(struct reader *r, import_ref *ret)
 	return import_add(r->t, &v, ret);
 }
 
+/* The digits are parted from what stands behind them: it need not end in NUL. */
 static int number(struct reader *r, import_ref *ret)
 {
 	struct import_value v = {.type = IMPORT_INT};
-	char *end;
+	char small[64], *text = small, *p = r->p;
 	bool is_real = false;
+	size_t n;
 
-	for (char *p = r->p; p < r->end && strchr("+-.0123456789eE", *p) && *p; p++)
+	for (; p < r->end && *p && strchr("+-.0123456789eE", *p); p++)
 		is_real |= *p == '.' || (*p | 32) == 'e';
+	n = (size_t)(p - r->p);
+	if (n >= sizeof(small))
+		text = malloc(n + 1);
+	if (!text)
+		return -ENOMEM;
+	memcpy(text, r->p, n);
+	text[n] = '\0';
 	errno = 0;
 	if (!is_real)
-		v.i = strtoll(r->p, &end, 10);
+		v.i = strtoll(text, NULL, 10);
 	if (is_real || errno) {
 		v.type = IMPORT_FLOAT;
-		v.f = strtod(r->p, &end);
+		v.f = strtod(text, NULL);
 	}
-	r->p = end;
+	if (text != small)
+		free(text);
+	r->p = p;
 	return import_add(r->t, &v, ret);
 }
 
