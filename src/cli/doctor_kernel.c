@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "probe/linux/pidns.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,19 +45,6 @@ static const char *kernel_container(void)
 	return kind && kind[0] ? ", in a container" : "";
 }
 
-/* The PID namespace of the machine has kthreadd as its second process. */
-static bool kernel_is_first_pids(void)
-{
-	struct buf b;
-	bool first;
-
-	buf_init(&b, 64);
-	first = file_read(AT_FDCWD, "/proc/2/comm", &b) == 0 && b.data &&
-		strcmp(b.data, "kthreadd\n") == 0;
-	buf_done(&b);
-	return first;
-}
-
 static void kernel_files(struct doctor *d)
 {
 	struct rlimit limit;
@@ -84,7 +72,7 @@ static void kernel_processes(struct doctor *d)
 			d, "processes", DOCTOR_NOTE, NULL,
 			"the kernel has no lists of children (CONFIG_PROC_CHILDREN): new processes "
 			"of a run are found every 5 s");
-	if (!kernel_is_first_pids())
+	if (!pidns_is_first())
 		doctor_add(d, "processes", DOCTOR_NOTE, NULL,
 			   "this is a PID namespace of its own: pids in messages of the kernel and "
 			   "the GPU driver are not those that are seen here");

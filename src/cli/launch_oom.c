@@ -18,28 +18,16 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "probe/linux/kmsg.h"
+#include "probe/linux/pidns.h"
 #include "wire/clock.h"
 
-/* Only the first pid namespace has the pids that the kernel logs; its inode
- * number is fixed (PROC_PID_INIT_INO). */
-#define OOM_FIRST_PID_NS "pid:[4026531836]"
 #define OOM_ANCESTORS_MAX 64
-
-static bool oom_is_first_pid_ns(void)
-{
-	char link[64];
-	ssize_t n = readlink("/proc/self/ns/pid", link, sizeof(link) - 1);
-
-	if (n < 0)
-		return false;
-	link[n] = '\0';
-	return strcmp(link, OOM_FIRST_PID_NS) == 0;
-}
 
 void launch_oom_init(struct launch_oom *o, pid_t child)
 {
 	*o = (struct launch_oom){.child = child, .kmsg = -1};
-	if (oom_is_first_pid_ns())
+	/* Elsewhere the pids that the kernel logs are not ours. */
+	if (pidns_is_first())
 		o->kmsg = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (o->kmsg >= 0 && lseek(o->kmsg, 0, SEEK_END) < 0) {
 		close(o->kmsg);

@@ -5,15 +5,14 @@
 #include "probe/linux/process.h"
 
 #include <errno.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "probe/gpu/procs.h"
+#include "probe/linux/pidns.h"
 #include "wire/sink.h"
 
 #define PROCESS_LABELS "role,slot"
-#define PROCESS_FIRST_PIDS 0xeffffffcu /* PROC_PID_INIT_INO of the kernel */
 
 /* clang-format off */
 const struct probe_metric process_rows[PROCESS_ROWS] = {
@@ -153,18 +152,6 @@ static void process_put_reads(const struct probe_detail *d, struct probe_set *s,
 		       stored < bytes ? 1 - stored / bytes : 0, why);
 }
 
-/* Are our pids those of the machine? The kernel's first pid namespace has a fixed number. */
-static bool process_is_first_pids(void)
-{
-	static int known; /* 1 yes, -1 no; the agent does not change its namespace */
-	struct stat st;
-
-	if (!known)
-		known = stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == PROCESS_FIRST_PIDS ? 1
-											      : -1;
-	return known > 0;
-}
-
 static void process_put_gpus(const struct probe_proc *p, struct probe_set *s,
 			     const uint32_t points[PROCESS_ROWS])
 {
@@ -174,7 +161,7 @@ static void process_put_gpus(const struct probe_proc *p, struct probe_set *s,
 	double value = 0;
 	int err;
 
-	if (!process_is_first_pids()) {
+	if (!pidns_is_first()) {
 		probe_absent(s, points[PROCESS_GPU_MEMORY], foreign);
 		probe_absent(s, points[PROCESS_GPU_BUSY], foreign);
 		return;

@@ -4,6 +4,8 @@
  */
 #include "reading.h"
 
+#include "known.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,44 +63,19 @@ void reading_at(struct reading *r, double mono_s)
 	}
 }
 
-static bool reading_find(const struct reading *r, const char *name, const char *labels,
-			 struct probe_view *v)
-{
-	uint32_t i;
-
-	for (i = 0; i < probe_points(r->set); i++) {
-		probe_point_at(r->set, i, v);
-		if (strcmp(v->metric->name, name) == 0 && strcmp(v->labels, labels) == 0)
-			return true;
-	}
-	return false;
-}
-
 double reading_value(const struct reading *r, const char *name, const char *labels)
 {
-	struct probe_view v;
-
-	if (!reading_find(r, name, labels, &v))
-		fail_msg("no %s{%s}", name, labels);
-	if (!v.known)
-		fail_msg("%s{%s} is absent: %s", name, labels, v.why);
-	return v.value;
+	return known_value(r->set, name, labels);
 }
 
 const char *reading_why(const struct reading *r, const char *name, const char *labels)
 {
-	struct probe_view v;
-
-	if (!reading_find(r, name, labels, &v))
-		fail_msg("no %s{%s}", name, labels);
-	if (v.known)
-		fail_msg("%s{%s} is %g, but must be absent", name, labels, v.value);
-	return v.why;
+	return known_why(r->set, name, labels);
 }
 
 bool reading_has(const struct reading *r, const char *name, const char *labels)
 {
 	struct probe_view v;
 
-	return reading_find(r, name, labels, &v);
+	return known_find(r->set, name, labels, &v);
 }

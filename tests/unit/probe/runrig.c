@@ -4,6 +4,8 @@
  */
 #include "runrig.h"
 
+#include "known.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,39 +109,14 @@ void runrig_now(struct runrig *r)
 	runrig_read(r, &now);
 }
 
-static bool runrig_find(const struct runrig *r, const char *name, const char *labels,
-			struct probe_view *v)
-{
-	uint32_t i;
-
-	for (i = 0; i < probe_points(r->set); i++) {
-		probe_point_at(r->set, i, v);
-		if (strcmp(v->metric->name, name) == 0 && strcmp(v->labels, labels) == 0)
-			return true;
-	}
-	return false;
-}
-
 double runrig_value(const struct runrig *r, const char *name, const char *labels)
 {
-	struct probe_view v;
-
-	if (!runrig_find(r, name, labels, &v))
-		fail_msg("no %s{%s}", name, labels);
-	if (!v.known)
-		fail_msg("%s{%s} is absent: %s", name, labels, v.why);
-	return v.value;
+	return known_value(r->set, name, labels);
 }
 
 const char *runrig_why(const struct runrig *r, const char *name, const char *labels)
 {
-	struct probe_view v;
-
-	if (!runrig_find(r, name, labels, &v))
-		fail_msg("no %s{%s}", name, labels);
-	if (v.known)
-		fail_msg("%s{%s} is %g, but must be absent", name, labels, v.value);
-	return v.why;
+	return known_why(r->set, name, labels);
 }
 
 size_t runrig_count(const struct runrig *r, const char *kind)
@@ -176,5 +153,5 @@ bool runrig_knows(const struct runrig *r, const char *name, const char *labels)
 {
 	struct probe_view v;
 
-	return runrig_find(r, name, labels, &v) && v.known;
+	return known_find(r->set, name, labels, &v) && v.known;
 }
