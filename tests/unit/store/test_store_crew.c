@@ -35,7 +35,7 @@ static enum {
 	AT_ONCE, /* the first thread runs before the caller goes on; there are no others */
 	FAIL
 } create;
-static bool cold; /* the kernel counts a page more whenever it is asked */
+static bool cold; /* the kernel counts pages whenever it is asked; otherwise never */
 static long blocks;
 static unsigned created;
 
@@ -43,8 +43,8 @@ int __wrap_getrusage(int who, struct rusage *ret)
 {
 	int r = __real_getrusage(who, ret);
 
-	if (who == RUSAGE_THREAD && cold)
-		ret->ru_inblock += blocks += 16;
+	if (who == RUSAGE_THREAD)
+		ret->ru_inblock = cold ? blocks += 16 : blocks;
 	return r;
 }
 
