@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * trace.c - reading traces: bytes of JSON a second of one core, beside simdjson on the same
- * file; of gzip and zstd with a second core that decompresses; memory an event; and a long
- * trace through a pipe within a budget.
+ * trace.c - traces: bytes of JSON a second of one core, beside simdjson on the same file, for
+ * reading and for all that `lapse trace summary` does; of gzip and zstd with a second core that
+ * decompresses; memory an event; and a long trace through a pipe within a budget.
  *
  *     bench_trace                  all of it, with a trace of 1 GB and a pipe of 2 GB
  *     bench_trace --pipe GB        only the pipe
@@ -158,32 +158,75 @@ static void one_core(cpu_set_t *before)
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
+/* `lapse trace summary` of this build, as a person runs it. */
+static bool summary_path(char path[4096])
+{
+	ssize_t n = readlink("/proc/self/exe", path, 4000);
+
+	for (int i = 0; i < 2 && n > 0; i++) /* BUILD/bench/bench_trace */
+		while (--n > 0 && path[n] != '/')
+			;
+	if (n <= 0)
+		return false;
+	strcpy(path + n, "/lapse");
+	return !access(path, X_OK);
+}
+
+/* CPU seconds of a whole run; its peak of resident bytes in *peak. */
+static double summary_once(const char *lapse, const char *path, double *peak)
+{
+	struct rusage u = {0};
+	int status = -1;
+	pid_t child = fork();
+
+	if (!child) {
+		if (!freopen("/dev/null", "w", stdout))
+			_exit(127);
+		execl(lapse, "lapse", "trace", "summary", "--quiet", path, (char *)NULL);
+		_exit(127);
+	}
+	if (child < 0 || wait4(child, &status, 0, &u) < 0 || status) {
+		fprintf(stderr, "bench_trace: %s trace summary failed\n", lapse);
+		exit(1);
+	}
+	*peak = (double)u.ru_maxrss * 1024;
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+/* GB/s of what was done since begin. */
+static double rate(uint64_t bytes, double begin)
+{
+	return (double)bytes / GB / (bench_cpu() - begin);
+}
+
 /* By the time that the core worked for it, file reading included, so that other work on the
  * machine counts for neither. */
 static void bench_json(const char *path)
 {
-	double ours[ROUNDS], demand[ROUNDS], dom[ROUNDS];
+	double ours[ROUNDS], summary[ROUNDS], demand[ROUNDS] = {0}, dom[ROUNDS] = {0}, peak = 0;
 	uint64_t bytes = 0, events = 0;
 	cpu_set_t before;
 	bool peer = false;
+	char lapse[4096];
+	bool is_built = summary_path(lapse);
 
 	one_core(&before);
 	for (int i = 0; i < ROUNDS; i++) {
-		double begin;
+		double begin = bench_cpu();
 
-		begin = bench_cpu();
 		read_once(path, 0, &bytes, &events);
-		ours[i] = (double)bytes / GB / (bench_cpu() - begin);
-		begin = bench_cpu();
+		ours[i] = rate(bytes, begin);
+		if (is_built)
+			summary[i] = (double)bytes / GB / summary_once(lapse, path, &peak);
 #ifdef HAVE_SIMDJSON
+		begin = bench_cpu();
 		peer = simdjson_on_demand(path) == events;
-		demand[i] = (double)bytes / GB / (bench_cpu() - begin);
+		demand[i] = rate(bytes, begin);
 		begin = bench_cpu();
 		simdjson_dom(path);
+		dom[i] = rate(bytes, begin);
 #endif
-		dom[i] = (double)bytes / GB / (bench_cpu() - begin);
-		if (!peer)
-			demand[i] = dom[i] = 0;
 	}
 	sched_setaffinity(0, sizeof(before), &before);
 	bench_print("trace.read", bench_median(ours, ROUNDS), "GB/s",
@@ -192,6 +235,18 @@ static void bench_json(const char *path)
 	if (peer)
 		bench_print("trace.read_dom", bench_median(ours, ROUNDS), "GB/s", "simdjson DOM",
 			    bench_median(dom, ROUNDS), BENCH_RATIO_MIN, 1);
+	if (!is_built) {
+		fprintf(stderr, "bench_trace: no lapse beside it: no row trace.summary\n");
+		return;
+	}
+	bench_print("trace.summary", bench_median(summary, ROUNDS), "GB/s",
+		    peer ? "simdjson On-Demand" : NULL, bench_median(demand, ROUNDS),
+		    BENCH_VALUE_MIN, 1);
+	if (peer)
+		bench_print("trace.summary_dom", bench_median(summary, ROUNDS), "GB/s",
+			    "simdjson DOM", bench_median(dom, ROUNDS), BENCH_NONE, 0);
+	bench_print("trace.summary_memory", peak / (double)events, "bytes/event", NULL, 0,
+		    BENCH_VALUE_MAX, 120);
 }
 
 static void bench_packed(const char *name, const char *path, enum bench_goal goal)

@@ -132,6 +132,10 @@ LAPSE_API const char *lapse_error(void);
  * storage. */
 LAPSE_API const char *lapse_run_id(void);
 
+/* The folder of runs that holds this one unless a launcher chose another; absolute, "" before
+ * lapse_open(). Static until the next lapse_open(). */
+LAPSE_API const char *lapse_store_dir(void);
+
 /* Path of the process's evidence file into out (cap bytes). Nobody makes the
  * file; text that something writes there (a crash handler, Python's
  * faulthandler) becomes an event of kind "fatal" once the process is dead, at
@@ -267,6 +271,10 @@ LAPSE_API void lapse_step_begin(int64_t step);
  * are what this step processed; a negative value or NaN means not known. The
  * step stays current until the next one begins. Hot. */
 LAPSE_API void lapse_step_end(double samples, double tokens);
+
+/* The current step, as records carry it now; LAPSE_STEP_NONE before the first, and where
+ * nothing is recorded. For what arrives later and must keep its step. Hot. */
+LAPSE_API int64_t lapse_step_now(void);
 
 /* Begin and end an epoch (0-based). Beginning one ends an open one. Hot. */
 LAPSE_API void lapse_epoch_begin(int64_t epoch);

@@ -40,56 +40,57 @@ static void add_call(struct group *g, const struct view_row *r)
 	g->calls++;
 }
 
-/* Groups by name. *ret_groups is the caller's to free. */
-static int collect(const struct view *v, bool (*want)(const struct view_row *, int), int arg,
-		   struct group **ret_groups, size_t *ret_n)
+/* Groups of all classes by the id of their name, those of one class behind those of the other.
+ * NULL: no memory. The caller frees it. */
+static struct group *collect(const struct view *v, int (*class_of)(const struct view_row *, int),
+			     int arg)
 {
-	uint32_t texts = trace_texts(v->trace), i, n = 0;
-	struct group *all = calloc((size_t)texts + 1, sizeof(*all));
+	size_t k, texts = trace_texts(v->trace);
+	struct group *all = calloc(VIEW_CLASSES * texts + 1, sizeof(*all));
 	const struct view_row *r;
-	size_t k;
+	int class;
 
-	if (!all)
-		return -ENOMEM;
-	for (k = 0; k < v->n; k++) {
+	for (k = 0; all && k < v->n; k++) {
 		r = &v->rows[v->table ? v->table[k] : k];
-		if (want(r, arg))
-			add_call(&all[r->name], r);
+		class = class_of(r, arg);
+		if (class != AGGREGATE_NONE)
+			add_call(&all[(size_t) class * texts + r->name], r);
 	}
+	return all;
+}
+
+/* Those that have calls move to the front, by name; how many there are. */
+static size_t sort_groups(const struct trace *t, struct group *groups)
+{
+	uint32_t i, texts = trace_texts(t);
+	size_t n = 0;
+
 	for (i = 0; i < texts; i++) {
-		if (!all[i].calls)
+		if (!groups[i].calls)
 			continue;
-		all[n] = all[i];
-		all[n].name = trace_text(v->trace, i, &all[n].len);
+		groups[n] = groups[i];
+		groups[n].name = trace_text(t, i, &groups[n].len);
 		n++;
 	}
-	qsort(all, n, sizeof(*all), by_name);
-	*ret_groups = all;
-	*ret_n = n;
-	return 0;
+	qsort(groups, n, sizeof(*groups), by_name);
+	return n;
 }
 
 /* order: places of groups by sum, the greatest first, ties as pandas leaves them: sorted
  * backwards and turned round. */
 static int order_by_sum(const struct group *groups, size_t n, uint32_t *order)
 {
-	double *keys = calloc(n + 1, sizeof(*keys));
+	struct numeric_key *k = malloc((n + 1) * sizeof(*k));
 	size_t i;
-	uint32_t swap;
 
-	if (!keys)
+	if (!k)
 		return -ENOMEM;
-	for (i = 0; i < n; i++) {
-		keys[i] = groups[i].run.sum;
-		order[i] = (uint32_t)(n - 1 - i);
-	}
-	numeric_order(keys, order, n);
-	for (i = 0; i < n / 2; i++) {
-		swap = order[i];
-		order[i] = order[n - 1 - i];
-		order[n - 1 - i] = swap;
-	}
-	free(keys);
+	for (i = 0; i < n; i++)
+		k[i] = (struct numeric_key){groups[n - 1 - i].run.sum, (uint32_t)(n - 1 - i)};
+	numeric_order(k, n);
+	for (i = 0; i < n; i++)
+		order[i] = k[n - 1 - i].id;
+	free(k);
 	return 0;
 }
 
@@ -212,21 +213,40 @@ static int group_again(struct aggregate *a, const struct group *groups, size_t n
 	return rc;
 }
 
-int aggregate_add(struct aggregate *a, const struct view *v, const struct aggregate_options *o,
-		  bool (*want)(const struct view_row *r, int arg), int arg)
+static int add_class(struct aggregate *a, struct group *groups, const struct view *v,
+		     const struct aggregate_options *o)
+{
+	size_t i, n = sort_groups(v->trace, groups);
+	int rc = 0;
+
+	if (o->most_names && n > o->most_names)
+		return group_again(a, groups, n, o, v->rank);
+	for (i = 0; i < n && !rc; i++)
+		rc = emit(a, &groups[i], &groups[i].run, v->rank);
+	return rc;
+}
+
+int aggregate_add(struct aggregate *a, const struct view *v, size_t n,
+		  const struct aggregate_options *o,
+		  int (*class_of)(const struct view_row *r, int arg), int arg)
 {
 	struct group *groups;
-	size_t i, n;
-	int rc = collect(v, want, arg, &groups, &n);
+	size_t i, class, from;
+	int rc = 0;
 
-	if (rc)
-		return rc;
-	if (o->most_names && n > o->most_names)
-		rc = group_again(a, groups, n, o, v->rank);
-	else
-		for (i = 0; i < n && !rc; i++)
-			rc = emit(a, &groups[i], &groups[i].run, v->rank);
-	free(groups);
+	for (i = 0; i < n && !rc; i++) {
+		groups = collect(&v[i], class_of, arg);
+		rc = groups ? 0 : -ENOMEM;
+		for (class = 0; class < VIEW_CLASSES && !rc; class ++) {
+			from = a->n;
+			rc = add_class(a, groups + class * trace_texts(v[i].trace), &v[i], o);
+			for (; from < a->n; from++) {
+				a->rows[from].view = (uint32_t)i;
+				a->rows[from].class = (uint8_t) class;
+			}
+		}
+		free(groups);
+	}
 	return rc;
 }
 

@@ -14,7 +14,8 @@ struct aggregate_row {
 	int64_t sum, max, min;  /* ns */
 	double mean_us, std_us; /* std: n - 1; 0 for one call */
 	int64_t rank;
-	uint8_t class; /* enum view_class; of kernels */
+	uint32_t view; /* place of its view */
+	uint8_t class; /* what class_of() said */
 };
 
 struct aggregate {
@@ -31,10 +32,14 @@ struct aggregate_options {
 	double quantile; /* 0.8 is HTA's */
 };
 
-/* Add to *a a row for each name in the order of the name (bytes): rows of the view for which
- * want() is true. calls of "others" is the number of calls under it. 0, -ENOMEM. */
-int aggregate_add(struct aggregate *a, const struct view *v, const struct aggregate_options *o,
-		  bool (*want)(const struct view_row *r, int arg), int arg);
+#define AGGREGATE_NONE (-1)
+
+/* Add to *a a row for each view, class and name, in this order (names by bytes). class_of() says
+ * which class (enum view_class) a row of a view counts under, AGGREGATE_NONE: under none. calls of
+ * "others", of which each class has its own, is the number of calls under it. 0, -ENOMEM. */
+int aggregate_add(struct aggregate *a, const struct view *v, size_t n,
+		  const struct aggregate_options *o,
+		  int (*class_of)(const struct view_row *r, int arg), int arg);
 void aggregate_done(struct aggregate *a);
 
 #endif

@@ -14,7 +14,6 @@
 struct allocs_build {
 	const struct tbtree *t;
 	const struct tbmemory *m;
-	const struct trace_memory *events;
 };
 
 static bool allocs_is_of(const struct allocs_device *d, const struct trace_memory *e)
@@ -68,10 +67,10 @@ static void allocs_line(struct allocs_build *w, struct allocs_device *d)
 	size_t i, n = 0;
 
 	for (i = 0; i < w->m->n_events; i++)
-		n += allocs_is_of(d, &w->events[i]);
+		n += allocs_is_of(d, &w->m->events[i]);
 	d->points = xcalloc(n + 1, sizeof(*d->points));
 	for (i = 0; i < w->m->n_events; i++) {
-		e = &w->events[w->m->order[i]];
+		e = &w->m->events[i];
 		if (!allocs_is_of(d, e))
 			continue;
 		if (!d->n)
@@ -101,7 +100,7 @@ static void allocs_match(struct allocs_build *w, struct allocs_device *d, uint32
 
 	idmap_init(&at);
 	for (i = 0; i < w->m->n_events; i++) {
-		e = &w->events[w->m->order[i]];
+		e = &w->m->events[i];
 		until[i] = UINT32_MAX;
 		if (!allocs_is_of(d, e))
 			continue;
@@ -118,7 +117,7 @@ static void allocs_match(struct allocs_build *w, struct allocs_device *d, uint32
 		}
 		until[*slot] = (uint32_t)i;
 		d->live--;
-		d->live_bytes -= w->events[w->m->order[*slot]].bytes;
+		d->live_bytes -= w->m->events[*slot].bytes;
 		*slot = IDMAP_NONE;
 	}
 	idmap_done(&at);
@@ -145,7 +144,7 @@ static void allocs_alive(struct allocs_build *w, struct allocs_device *d, const 
 
 	idmap_init(&names);
 	for (i = 0; i <= peak && i < w->m->n_events; i++) {
-		e = &w->events[w->m->order[i]];
+		e = &w->m->events[i];
 		if (!allocs_is_of(d, e) || e->bytes <= 0 ||
 		    (until[i] != UINT32_MAX && until[i] <= peak))
 			continue;
@@ -174,7 +173,7 @@ static size_t allocs_peak_event(const struct allocs_build *w, const struct alloc
 	size_t i, k = 0;
 
 	for (i = 0; i < w->m->n_events; i++) {
-		if (!allocs_is_of(d, &w->events[w->m->order[i]]))
+		if (!allocs_is_of(d, &w->m->events[i]))
 			continue;
 		if (d->points[k].allocated == d->peak && d->points[k].ts == d->peak_ts)
 			return i;
@@ -203,9 +202,8 @@ int allocs_new(const struct tbtree *t, const struct tbmemory *m, struct allocs *
 	struct allocs_build w = {.t = t, .m = m};
 	struct allocs *a = xcalloc(1, sizeof(*a));
 	uint32_t *until = xcalloc(m->n_events + 1, sizeof(*until));
-	size_t i, n;
+	size_t i;
 
-	w.events = trace_memories(t->rows->trace, &n);
 	a->devices = xcalloc(m->n + 1, sizeof(*a->devices));
 	for (i = 0; i < m->n; i++) {
 		a->devices[i].type = m->devices[i].type;

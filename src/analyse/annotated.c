@@ -94,26 +94,21 @@ static void paint(struct canvas *c, uint32_t mark)
  * later ones win. */
 static int order_marks(const struct view *v, uint32_t *marks, size_t n)
 {
-	double *keys = calloc(n + 1, sizeof(*keys));
-	uint32_t *order = malloc((n + 1) * sizeof(*order));
+	struct numeric_key *k = malloc((n + 1) * sizeof(*k));
+	const struct view_row *r;
 	size_t i;
 
-	if (!keys || !order) {
-		free(keys);
-		free(order);
+	if (!k)
 		return -ENOMEM;
-	}
 	/* pandas sorts downwards by sorting backwards and turning round. */
 	for (i = 0; i < n; i++) {
-		keys[i] = view_us(v->rows[marks[i]].end - v->rows[marks[i]].ts);
-		order[i] = (uint32_t)(n - 1 - i);
+		r = &v->rows[marks[n - 1 - i]];
+		k[i] = (struct numeric_key){view_us(r->end - r->ts), marks[n - 1 - i]};
 	}
-	numeric_order(keys, order, n);
+	numeric_order(k, n);
 	for (i = 0; i < n; i++)
-		order[i] = marks[order[i]];
-	memcpy(marks, order, n * sizeof(*marks));
-	free(keys);
-	free(order);
+		marks[i] = k[i].id;
+	free(k);
 	return 0;
 }
 
@@ -215,7 +210,8 @@ int annotated_new(const struct view *v, struct annotated *ret)
 {
 	struct streams marks = {0}, work = {0};
 	struct annotated a = {0};
-	int rc = streams_new(v, is_mark, track_of, &marks);
+	bool any = trace_cat_count(v->trace, TRACE_CAT_GPU_USER_ANNOTATION) > 0;
+	int rc = any ? streams_new(v, is_mark, track_of, &marks) : -ENODATA;
 
 	if (!rc && !marks.n)
 		rc = -ENODATA;

@@ -6,9 +6,9 @@
 
 #include <errno.h>
 
-static bool is_cat(const struct view_row *r, int cat)
+static int class_of(const struct view_row *r, int cat)
 {
-	return r->cat == cat;
+	return r->cat == cat ? VIEW_OTHER : AGGREGATE_NONE;
 }
 
 int annotations_new(const struct view *v, size_t n, bool on_device,
@@ -18,14 +18,13 @@ int annotations_new(const struct view *v, size_t n, bool on_device,
 	struct aggregate a = {0};
 	uint64_t known = 0;
 	size_t i;
-	int rc = 0;
+	int rc;
 
 	for (i = 0; i < n; i++)
 		known += trace_cat_count(v[i].trace, cat);
 	if (!known)
 		return -ENODATA;
-	for (i = 0; i < n && !rc; i++)
-		rc = aggregate_add(&a, &v[i], o, is_cat, (int)cat);
+	rc = aggregate_add(&a, v, n, o, class_of, (int)cat);
 	if (rc)
 		aggregate_done(&a);
 	else

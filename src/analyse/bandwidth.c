@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyse/spans.h"
+#include "analyse/numeric.h"
+#include "analyse/room.h"
 
 struct change {
 	int64_t ts;
@@ -87,8 +88,6 @@ static int list_kinds(const struct view *v, const uint32_t *ids, size_t n, struc
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		if (!is_copy(&v->rows[ids[i]]))
-			continue;
 		kind_name(v, &v->rows[ids[i]], name);
 		if (find_kind(k, name) >= 0)
 			continue;
@@ -137,8 +136,6 @@ static size_t list_changes(const struct view *v, const uint32_t *ids, size_t n, 
 
 	for (i = 0; i < n; i++) {
 		r = &v->rows[ids[i]];
-		if (!is_copy(r))
-			continue;
 		kind_name(v, r, name);
 		changes[m] = (struct change){r->ts,
 					     view_ts_us(v, r),
@@ -173,9 +170,8 @@ static int by_ts(const void *a, const void *b)
 
 static int sort_changes(const struct view *v, struct change *changes, size_t n)
 {
+	struct numeric_key *keys;
 	struct change *sorted;
-	uint32_t *order;
-	double *keys;
 	size_t i;
 	int rc;
 
@@ -184,21 +180,17 @@ static int sort_changes(const struct view *v, struct change *changes, size_t n)
 		return 0;
 	}
 	sorted = malloc((n + 1) * sizeof(*sorted));
-	order = malloc((n + 1) * sizeof(*order));
 	keys = malloc((n + 1) * sizeof(*keys));
-	rc = sorted && order && keys ? 0 : -ENOMEM;
-	for (i = 0; !rc && i < n; i++) {
-		keys[i] = changes[i].us;
-		order[i] = (uint32_t)i;
-	}
-	if (!rc)
-		numeric_order(keys, order, n);
+	rc = sorted && keys ? 0 : -ENOMEM;
 	for (i = 0; !rc && i < n; i++)
-		sorted[i] = changes[order[i]];
+		keys[i] = (struct numeric_key){changes[i].us, (uint32_t)i};
+	if (!rc)
+		numeric_order(keys, n);
+	for (i = 0; !rc && i < n; i++)
+		sorted[i] = changes[keys[i].id];
 	if (!rc)
 		memcpy(changes, sorted, n * sizeof(*changes));
 	free(sorted);
-	free(order);
 	free(keys);
 	return rc;
 }
@@ -266,12 +258,33 @@ static int build(const struct view *v, const uint32_t *ids, size_t n, struct ban
 	return rc;
 }
 
+/* The copies in the order of HTA's table, or by time. */
+static int find_copies(const struct view *v, uint32_t **ret_ids, size_t *ret_n)
+{
+	size_t i, n = 0, cap = 0;
+	uint32_t *ids = NULL, id;
+
+	for (i = 0; i < v->n; i++) {
+		id = v->table ? v->table[i] : (uint32_t)i;
+		if (!is_copy(&v->rows[id]))
+			continue;
+		if (room_for(&ids, n, &cap, sizeof(*ids))) {
+			free(ids);
+			return -ENOMEM;
+		}
+		ids[n++] = id;
+	}
+	*ret_ids = ids;
+	*ret_n = n;
+	return 0;
+}
+
 int bandwidth_new(const struct view *v, struct bandwidth *ret)
 {
 	struct bandwidth b = {0};
 	uint32_t *ids = NULL;
 	size_t n = 0;
-	int rc = spans_rows(v, &ids, &n);
+	int rc = find_copies(v, &ids, &n);
 
 	if (!rc)
 		rc = build(v, ids, n, &b);

@@ -53,6 +53,7 @@ struct count {
 	size_t cap, cap_last;
 	uint64_t ops, calls, linked, no_work, no_launch, early, zero, negative, fractions, stacks;
 	uint64_t shapes, broken;
+	bool has_texts;      /* some row has shapes or a stack */
 	uint8_t *call_kinds; /* by text id: enum kclass_call + 1 */
 };
 
@@ -176,7 +177,7 @@ static int count_row(struct count *k, const struct view_row *row)
 	k->fractions += row->ts % 1000 != 0 || row->end % 1000 != 0;
 	k->stacks += row->cat == TRACE_CAT_PYTHON_FUNCTION;
 	k->ops += row->cat == TRACE_CAT_CPU_OP;
-	if (row->cat == TRACE_CAT_CPU_OP && row->args) {
+	if (k->has_texts && row->cat == TRACE_CAT_CPU_OP && row->args) {
 		const struct trace_args *a = trace_args(k->v->trace, row->args);
 
 		k->shapes += a->dims != 0;
@@ -191,27 +192,11 @@ static int count_row(struct count *k, const struct view_row *row)
 	return count_stream(k, row);
 }
 
-static void count_flags(struct count *k)
-{
-	struct trace *t = k->v->trace;
-	uint64_t rows = trace_rows(t);
-
-	for (uint64_t at = 0; at < rows; at += TRACE_BLOCK_ROWS) {
-		uint32_t b = (uint32_t)(at / TRACE_BLOCK_ROWS), n = trace_block_rows(t, b);
-		const struct trace_block *block = trace_block(t, b);
-
-		for (uint32_t i = 0; i < n; i++)
-			k->broken += (block->flags[i] & TRACE_BROKEN) != 0;
-	}
-}
-
 static void say_missing(struct count *k)
 {
 	struct coverage *c = k->c;
 	const struct trace_meta *m = trace_meta(k->v->trace);
-	size_t memories;
 
-	trace_memories(k->v->trace, &memories);
 	if (!c->work)
 		say(c, COVERAGE_NO_GPU, COVERAGE_NOTE, 0, 0,
 		    "No GPU rows: the host alone is judged. If a GPU was used, its rows were not "
@@ -239,7 +224,7 @@ static void say_missing(struct count *k)
 	if (!k->shapes)
 		say(c, COVERAGE_NO_SHAPES, COVERAGE_NOTE, 0, 0,
 		    "No shapes (record_shapes): no grouping by shape, no FLOPs.");
-	if (!memories)
+	if (!trace_memories(k->v->trace))
 		say(c, COVERAGE_NO_MEMORY, COVERAGE_NOTE, 0, 0,
 		    "No memory events (profile_memory): peak and growth are unknown.");
 	if (k->v->n && !k->fractions)
@@ -336,9 +321,10 @@ static int by_raw(const void *a, const void *b)
 
 int coverage_new(struct view *v, struct coverage **ret)
 {
-	struct count k = {.v = v};
+	struct count k = {.v = v, .broken = trace_broken(v->trace)};
 	int rc = 0;
 
+	k.has_texts = trace_has_dims(v->trace) || trace_has_stacks(v->trace);
 	k.c = calloc(1, sizeof(*k.c));
 	k.call_kinds = calloc((size_t)trace_texts(v->trace) + 1, 1);
 	if (!k.c || !k.call_kinds)
@@ -351,7 +337,6 @@ int coverage_new(struct view *v, struct coverage **ret)
 		coverage_free(k.c);
 		return rc;
 	}
-	count_flags(&k);
 	if (!v->n)
 		say(k.c, COVERAGE_NO_ROWS, COVERAGE_FAIL, 0, 0,
 		    "No complete events with a time in it: nothing to analyse.");

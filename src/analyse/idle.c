@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyse/spans.h"
+#include "analyse/numeric.h"
 #include "analyse/streams.h"
 
 const char *const idle_names[IDLE_KINDS] = {"host_wait", "kernel_wait", "other"};
@@ -111,6 +111,57 @@ static void finish(const struct view *v, struct gaps *g, struct idle_stream *ret
 	}
 }
 
+/* Places of rows in rising order, which is that of time. */
+static int by_time(uint32_t *ids, size_t n)
+{
+	uint32_t least = UINT32_MAX, most = 0, at;
+	uint64_t *bits;
+	size_t i, k = 0;
+
+	for (i = 0; i < n; i++) {
+		least = ids[i] < least ? ids[i] : least;
+		most = ids[i] > most ? ids[i] : most;
+	}
+	bits = calloc((most - least) / 64 + 1, sizeof(*bits));
+	if (!bits)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		bits[(ids[i] - least) / 64] |= 1ull << (ids[i] - least) % 64;
+	for (at = 0; at <= (most - least) / 64; at++)
+		for (; bits[at]; bits[at] &= bits[at] - 1)
+			ids[k++] = least + at * 64 + (uint32_t)__builtin_ctzll(bits[at]);
+	free(bits);
+	return 0;
+}
+
+/* By ts in HTA's order of equal times: that counts for what each gap is between. */
+static int order_hta(const struct view *v, uint32_t *ids, size_t n)
+{
+	struct numeric_key *k = malloc((n + 1) * sizeof(*k));
+	uint32_t *timed = malloc((n + 1) * sizeof(*timed));
+	bool rises = true;
+	size_t i;
+	int rc = k && timed ? 0 : -ENOMEM;
+
+	if (!rc) {
+		memcpy(timed, ids, n * sizeof(*timed));
+		rc = by_time(timed, n);
+	}
+	for (i = 0; !rc && i < n; i++) {
+		k[i] = (struct numeric_key){view_ts_us(v, &v->rows[timed[i]]), timed[i]};
+		rises = rises && (!i || k[i - 1].key < k[i].key);
+	}
+	for (i = 0; !rc && !rises && i < n; i++)
+		k[i] = (struct numeric_key){view_ts_us(v, &v->rows[ids[i]]), ids[i]};
+	if (!rc && !rises)
+		numeric_order(k, n);
+	for (i = 0; !rc && i < n; i++)
+		ids[i] = k[i].id;
+	free(k);
+	free(timed);
+	return rc;
+}
+
 static int do_stream(const struct view *v, uint32_t *ids, size_t n, int64_t delay,
 		     struct idle_stream *ret)
 {
@@ -124,7 +175,7 @@ static int do_stream(const struct view *v, uint32_t *ids, size_t n, int64_t dela
 	if (!rc && v->rule == VIEW_EXACT) {
 		walk_exact(v, ids, n, delay, &g);
 	} else if (!rc) {
-		rc = spans_order(v, ids, n);
+		rc = order_hta(v, ids, n);
 		if (!rc)
 			walk_hta(v, ids, n, delay, &g);
 	}

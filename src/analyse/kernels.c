@@ -32,20 +32,20 @@ const char *kernels_type_name(unsigned classes)
 static int add_types(const struct view *v, int64_t sums[8])
 {
 	struct spans sets[3] = {{0}};
-	uint32_t *ids = NULL;
+	struct spans_rows rows = {0};
 	double times[8];
-	size_t i, n = 0;
-	int rc = spans_rows(v, &ids, &n);
+	size_t i;
+	int rc = spans_rows_new(v, &rows);
 
 	for (i = 0; i < 3 && !rc; i++)
-		rc = spans_merge(v, ids, n, 1u << swept[i], &sets[i]);
+		rc = spans_merge(v, &rows, 1u << swept[i], &sets[i]);
 	if (!rc)
 		rc = spans_sweep(sets, 3, v->rule != VIEW_EXACT, times);
 	for (i = 1; i < 8 && !rc; i++)
 		sums[i] += spans_ns(v, times[i]);
 	for (i = 0; i < 3; i++)
 		spans_done(&sets[i]);
-	free(ids);
+	spans_rows_done(&rows);
 	return rc;
 }
 
@@ -76,9 +76,10 @@ static void rank_types(struct kernels *k, const int64_t sums[8])
 	qsort(k->types, k->n_types, sizeof(k->types[0]), by_time);
 }
 
-static bool is_class(const struct view_row *r, int class)
+static int class_of(const struct view_row *r, int arg)
 {
-	return r->is_gpu && r->class == class;
+	(void)arg;
+	return r->is_gpu && r->class != VIEW_OTHER ? r->class : AGGREGATE_NONE;
 }
 
 static int by_class_name_rank(const void *a, const void *b)
@@ -102,18 +103,13 @@ int kernels_new(const struct view *v, size_t n, const struct aggregate_options *
 {
 	struct kernels k = {0};
 	int64_t sums[8] = {0};
-	size_t i, c, from;
+	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < n && !rc; i++) {
+	for (i = 0; i < n && !rc; i++)
 		rc = add_types(&v[i], sums);
-		for (c = 0; c < 3 && !rc; c++) {
-			from = k.names.n;
-			rc = aggregate_add(&k.names, &v[i], o, is_class, (int)swept[c]);
-			for (; from < k.names.n; from++)
-				k.names.rows[from].class = (uint8_t)swept[c];
-		}
-	}
+	if (!rc)
+		rc = aggregate_add(&k.names, v, n, o, class_of, 0);
 	if (rc) {
 		kernels_done(&k);
 		return rc;

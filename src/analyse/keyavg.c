@@ -57,7 +57,7 @@ static uint8_t keyavg_trait(struct keyavg_build *w, uint32_t name)
 	return w->traits[name];
 }
 
-static bool keyavg_is_hidden(struct keyavg_build *w, uint32_t name)
+bool keyavg_is_hidden(struct keyavg_build *w, uint32_t name)
 {
 	return keyavg_trait(w, name) & KEYAVG_HIDDEN;
 }
@@ -264,10 +264,13 @@ static void keyavg_work(struct keyavg_build *w)
 		    r->type != TBROWS_MEMSET)
 			continue;
 		e = keyavg_owner(w, r, &launches, around);
-		if (e == KEYAVG_NIL)
+		if (e == KEYAVG_NIL) {
 			w->k->lost_kernels++;
-		else
-			w->events[e].device += (int64_t)r->dur;
+			continue;
+		}
+		w->events[e].device += (int64_t)r->dur;
+		if (w->parts)
+			keyavg_parts_give(w, r);
 	}
 	idmap_done(&launches);
 	free(around);
@@ -380,7 +383,7 @@ static bool keyavg_wanted(const struct keyavg_build *w, const struct tbrows_row 
 	int64_t ts = (int64_t)r->ts + w->b->zero_ns;
 
 	if (!w->o.from && !w->o.to)
-		return true;
+		return !w->b->is_window || tbrows_is_in(w->b, ts);
 	return ts >= w->o.from && ts < w->o.to;
 }
 
@@ -457,40 +460,50 @@ static void keyavg_finish(struct keyavg_build *w)
 	}
 }
 
+void keyavg_make(struct keyavg_build *w)
+{
+	w->main_lane = -1;
+	if (!w->o.stack_depth)
+		w->o.stack_depth = KEYAVG_STACK_DEPTH;
+	w->k = xcalloc(1, sizeof(*w->k));
+	w->traits = xcalloc((size_t)trace_texts(w->b->trace) + 1, 1);
+	idmap_init(&w->ids);
+	idmap_init(&w->names);
+	map_init(&w->keys);
+	if (w->parts)
+		keyavg_parts_begin(w);
+	keyavg_ids(w);
+	if (w->parts)
+		keyavg_parts_launches(w);
+	keyavg_events(w);
+	keyavg_nest(w);
+	keyavg_make_one(w);
+	keyavg_work(w);
+	keyavg_memory(w);
+	keyavg_totals(w);
+	keyavg_stacks(w);
+	keyavg_sum(w);
+	keyavg_finish(w);
+	idmap_done(&w->ids);
+	idmap_done(&w->names);
+	map_done(&w->keys);
+	map_done(&w->stack_ids);
+	free(w->traits);
+	free(w->events);
+	free(w->bytes);
+	free(w->event_of);
+	free(w->python_of);
+}
+
 int keyavg_new(const struct tbrows *b, const struct keyavg_options *o, struct keyavg **ret)
 {
-	struct keyavg_build w = {.b = b, .main_lane = -1};
+	struct keyavg_build w = {.b = b};
 
 	if (b->variant != TBROWS_EXACT)
 		return -EINVAL;
 	if (o)
 		w.o = *o;
-	if (!w.o.stack_depth)
-		w.o.stack_depth = KEYAVG_STACK_DEPTH;
-	w.k = xcalloc(1, sizeof(*w.k));
-	w.traits = xcalloc((size_t)trace_texts(b->trace) + 1, 1);
-	idmap_init(&w.ids);
-	idmap_init(&w.names);
-	map_init(&w.keys);
-	keyavg_ids(&w);
-	keyavg_events(&w);
-	keyavg_nest(&w);
-	keyavg_make_one(&w);
-	keyavg_work(&w);
-	keyavg_memory(&w);
-	keyavg_totals(&w);
-	keyavg_stacks(&w);
-	keyavg_sum(&w);
-	keyavg_finish(&w);
-	idmap_done(&w.ids);
-	idmap_done(&w.names);
-	map_done(&w.keys);
-	map_done(&w.stack_ids);
-	free(w.traits);
-	free(w.events);
-	free(w.bytes);
-	free(w.event_of);
-	free(w.python_of);
+	keyavg_make(&w);
 	*ret = w.k;
 	return 0;
 }

@@ -57,6 +57,17 @@ struct keyavg {
 int keyavg_new(const struct tbrows *b, const struct keyavg_options *o, struct keyavg **ret);
 void keyavg_free(struct keyavg *k); /* NULL is accepted */
 
+/* The same of a trace whose rows are not in memory at once: of windows of it
+ * (tbrows_new_window()), one after the other, that are all of the trace together, at whose borders
+ * no event of the host runs. Not by stack, and without from and to. */
+struct keyavg_parts;
+struct keyavg_parts *keyavg_parts_new(const struct keyavg_options *o);
+/* 0; -ENOTUNIQ: an id comes back in another window, sums would not be those of the whole. */
+int keyavg_parts_add(struct keyavg_parts *p, const struct tbrows *window);
+/* Takes the sums out of it. */
+void keyavg_parts_end(struct keyavg_parts *p, struct keyavg **ret);
+void keyavg_parts_free(struct keyavg_parts *p); /* NULL is accepted */
+
 /* Sort, largest first, by a key of key_averages().table(sort_by=...), old and new names:
  * cpu_time_total, self_cpu_time_total, cuda_time_total, device_time_total, ..., count, flops.
  * -EINVAL: no such key (docs: keyavg_keys). */

@@ -48,18 +48,31 @@ static size_t keyavg_change_at(const struct keyavg_change *c, size_t n, int32_t 
 	return lo;
 }
 
+/* An event that ends with the part has what changes at that instant. */
+static bool keyavg_has_change(const struct keyavg_build *w, const struct trace_memory *m)
+{
+	return tbrows_is_in(w->b, m->ts) || m->ts == w->b->to;
+}
+
 static struct keyavg_change *keyavg_changes(const struct keyavg_build *w, size_t *ret_n)
 {
-	const struct trace_memory *m = trace_memories(w->b->trace, ret_n);
-	struct keyavg_change *c = xcalloc(*ret_n + 1, sizeof(*c));
+	uint64_t all = trace_memories(w->b->trace), i;
+	const struct trace_memory *m;
+	struct keyavg_change *c;
 	int64_t sum[2] = {0, 0};
-	size_t i;
+	size_t n = 0;
 
-	for (i = 0; i < *ret_n; i++) {
-		c[i].ts = m[i].ts - w->b->zero_ns;
-		c[i].bytes = m[i].bytes;
-		c[i].lane = w->o.by_thread ? tbrows_lane(w->b, m[i].track) : 0;
-		c[i].on_device = m[i].device_type != 0;
+	for (i = 0; i < all && (m = trace_memory_at(w->b->trace, i)) != NULL; i++)
+		n += keyavg_has_change(w, m);
+	c = xcalloc(n + 1, sizeof(*c));
+	*ret_n = n;
+	for (i = n = 0; n < *ret_n && (m = trace_memory_at(w->b->trace, i)) != NULL; i++) {
+		if (!keyavg_has_change(w, m))
+			continue;
+		c[n].ts = m->ts - w->b->zero_ns;
+		c[n].bytes = m->bytes;
+		c[n].lane = w->o.by_thread ? tbrows_lane(w->b, m->track) : 0;
+		c[n++].on_device = m->device_type != 0;
 	}
 	qsort(c, *ret_n, sizeof(*c), keyavg_by_lane);
 	/* Sums run through all lanes: only differences within one are used. */

@@ -37,7 +37,10 @@ struct keyavg_bytes {
 	int64_t all[2], self[2]; /* CPU, devices */
 };
 
+struct keyavg_parts;
+
 struct keyavg_build {
+	struct keyavg_parts *parts; /* the window is one of these; NULL */
 	const struct tbrows *b;
 	struct keyavg_options o;
 	struct keyavg *k;
@@ -53,6 +56,16 @@ struct keyavg_build {
 	struct map keys, stack_ids;
 	struct buf stacks; /* texts, each ended by NUL; the first is empty */
 };
+
+/* Of a window: what is known from those before it, and whether its ids are all new; its launches
+ * likewise; a row of the device is given to an operator. */
+void keyavg_parts_begin(struct keyavg_build *w);
+void keyavg_parts_launches(struct keyavg_build *w);
+void keyavg_parts_give(struct keyavg_build *w, const struct tbrows_row *r);
+
+/* keyavg.c: the sums of rows, of a window if parts is not NULL. */
+void keyavg_make(struct keyavg_build *w);
+bool keyavg_is_hidden(struct keyavg_build *w, uint32_t name);
 
 /* Memory events into bytes[].all. */
 void keyavg_memory(struct keyavg_build *w);

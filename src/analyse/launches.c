@@ -12,6 +12,7 @@
 #include "analyse/calls.h"
 #include "analyse/numeric.h"
 #include "analyse/room.h"
+#include "base/bigmem.h"
 
 struct finder {
 	struct view *v;
@@ -122,17 +123,28 @@ static int join_exact(struct finder *f)
 	return rc;
 }
 
+static uint64_t pair_key(const struct launches_pair *p)
+{
+	return (uint64_t)p->call << 32 | p->work;
+}
+
 /* By the call, then the work. */
 static int sort_pairs(struct launches *l)
 {
-	struct view_key *keys = malloc((2 * l->n + 1) * sizeof(*keys));
-	struct launches_pair *sorted = malloc((l->n + 1) * sizeof(*sorted));
+	struct launches_pair *sorted;
+	struct view_key *keys;
 	size_t i;
-	int rc = keys && sorted ? 0 : -ENOMEM;
+	int rc;
 
+	for (i = 1; i < l->n && pair_key(&l->pairs[i - 1]) < pair_key(&l->pairs[i]); i++)
+		;
+	if (i >= l->n)
+		return 0;
+	keys = bigmem_alloc((2 * l->n + 1) * sizeof(*keys));
+	sorted = bigmem_alloc((l->n + 1) * sizeof(*sorted));
+	rc = keys && sorted ? 0 : -ENOMEM;
 	for (i = 0; i < l->n && !rc; i++)
-		keys[i] = (struct view_key){(uint64_t)l->pairs[i].call << 32 | l->pairs[i].work,
-					    (uint32_t)i};
+		keys[i] = (struct view_key){pair_key(&l->pairs[i]), (uint32_t)i};
 	if (!rc)
 		view_sort(keys, keys + l->n, l->n);
 	for (i = 0; i < l->n && !rc; i++)

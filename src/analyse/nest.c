@@ -4,6 +4,8 @@
  */
 #include "analyse/nest.h"
 
+#include "analyse/room.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,4 +272,125 @@ void nest_free(struct nest *t)
 	free(t->self);
 	free(t->threads);
 	free(t);
+}
+
+/* ---- own times without the tree --------------------------------------------------------- */
+
+struct open_row {
+	int64_t end, self;
+	uint32_t row;
+};
+
+struct open_thread {
+	struct open_row *rows; /* the innermost last */
+	size_t n, cap;
+};
+
+/* A row among those that begin at one time. */
+struct begun {
+	int64_t dur;
+	uint32_t row;
+};
+
+struct walk {
+	const struct view *v;
+	void (*fn)(void *arg, const struct view_row *r, int64_t self);
+	void *arg;
+	struct open_thread *threads; /* by track */
+	struct begun *begun;
+	size_t n, cap;
+};
+
+static int by_length(const void *pa, const void *pb)
+{
+	const struct begun *a = pa, *b = pb;
+	int r = by_number(b->dur, a->dur);
+
+	return r ? r : by_number(a->row, b->row);
+}
+
+static void close_row(struct walk *w, struct open_thread *t)
+{
+	const struct open_row *x = &t->rows[--t->n];
+
+	w->fn(w->arg, &w->v->rows[x->row], x->self);
+}
+
+static int open_row(struct walk *w, uint32_t row, int64_t dur)
+{
+	const struct view_row *r = &w->v->rows[row];
+	struct open_thread *t = &w->threads[r->track];
+	struct open_row x = {r->ts + dur, dur, row};
+	int rc;
+
+	while (t->n && t->rows[t->n - 1].end <= r->ts)
+		close_row(w, t);
+	if (t->n) {
+		struct open_row *outer = &t->rows[t->n - 1];
+
+		x.end = x.end < outer->end ? x.end : outer->end;
+		x.self = x.end - r->ts;
+		outer->self -= x.self;
+	}
+	rc = room_for(&t->rows, t->n, &t->cap, sizeof(*t->rows));
+	if (!rc)
+		t->rows[t->n++] = x;
+	return rc;
+}
+
+/* What begins at one time goes in, the longer first; the view has it by place in the file. */
+static int open_begun(struct walk *w)
+{
+	int rc = 0;
+
+	if (w->n > 1)
+		qsort(w->begun, w->n, sizeof(*w->begun), by_length);
+	for (size_t i = 0; i < w->n && !rc; i++)
+		rc = open_row(w, w->begun[i].row, w->begun[i].dur);
+	w->n = 0;
+	return rc;
+}
+
+static int begin_row(struct walk *w, uint32_t i)
+{
+	const struct view_row *r = &w->v->rows[i];
+	int64_t dur = r->end - r->ts;
+	int rc = 0;
+
+	if (!nest_is_call(w->v, r)) {
+		w->fn(w->arg, r, dur);
+		return 0;
+	}
+	if (w->n && w->v->rows[w->begun[0].row].ts != r->ts)
+		rc = open_begun(w);
+	if (!rc)
+		rc = room_for(&w->begun, w->n, &w->cap, sizeof(*w->begun));
+	if (!rc)
+		w->begun[w->n++] = (struct begun){dur > 0 ? dur : 0, i};
+	return rc;
+}
+
+int nest_self(const struct view *v, void (*fn)(void *arg, const struct view_row *r, int64_t self),
+	      void *arg)
+{
+	struct walk w = {.v = v, .fn = fn, .arg = arg};
+	size_t n = trace_tracks(v->trace);
+	int rc = -ENOMEM;
+
+	w.threads = calloc(n + 1, sizeof(*w.threads));
+	if (w.threads) {
+		rc = 0;
+		for (size_t i = 0; i < v->n && !rc; i++)
+			rc = begin_row(&w, (uint32_t)i);
+		if (!rc)
+			rc = open_begun(&w);
+	}
+	for (size_t i = 0; w.threads && i < n; i++) {
+		while (!rc && w.threads[i].n)
+			close_row(&w, &w.threads[i]);
+		free(w.threads[i].rows);
+	}
+	free(w.threads);
+	free(w.begun);
+	return rc;
 }

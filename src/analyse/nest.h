@@ -56,4 +56,10 @@ bool nest_is_call(const struct view *v, const struct view_row *r);
 int nest_new(const struct view *v, const struct nest_options *o, struct nest **ret);
 void nest_free(struct nest *t); /* NULL is accepted */
 
+/* The own time of each row in the order NEST_EXACT, without the tree: fn is called once a row of
+ * the view, when it has ended; self is its length where it is no call. Needs memory for open
+ * rows only. 0 or -ENOMEM. */
+int nest_self(const struct view *v, void (*fn)(void *arg, const struct view_row *r, int64_t self),
+	      void *arg);
+
 #endif

@@ -6,10 +6,12 @@
 #include "analyse/numeric.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/view.h"
+#include "base/bigmem.h"
 
 #define BLOCK 128 /* numpy sums so many in one go */
 #define MANY 1024 /* from here on a radix sort pays */
@@ -54,25 +56,40 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* As keys of a radix sort: the bits of a double, turned so that they sort alike. */
+/* By the bits of the doubles, turned so that they sort alike, a byte after the other; bytes
+ * that are the same in all, which whole numbers have many of, are passed over. */
 static int sort_many(double *x, size_t n)
 {
-	struct view_key *keys = malloc(2 * n * sizeof(*keys));
-	uint64_t bits;
-	size_t i;
+	uint64_t *keys = bigmem_alloc(2 * n * sizeof(*keys)), *from = keys, *to = keys + n, *swap;
+	uint64_t any = 0;
+	size_t i, count[256], at, c;
+	int b, d;
 
 	if (!keys)
 		return -1;
 	for (i = 0; i < n; i++) {
-		memcpy(&bits, &x[i], sizeof(bits));
-		keys[i] = (struct view_key){bits >> 63 ? ~bits : bits | 1ull << 63, 0};
+		keys[i] = numeric_bits(x[i]);
+		any |= keys[i] ^ keys[0];
 	}
-	view_sort(keys, keys + n, n);
-	for (i = 0; i < n; i++) {
-		bits = keys[i].key;
-		bits = bits >> 63 ? bits & ~(1ull << 63) : ~bits;
-		memcpy(&x[i], &bits, sizeof(bits));
+	for (b = 0; b < 64; b += 8) {
+		if (!(any >> b & 255))
+			continue;
+		memset(count, 0, sizeof(count));
+		for (i = 0; i < n; i++)
+			count[from[i] >> b & 255]++;
+		for (d = 0, at = 0; d < 256; d++) {
+			c = count[d];
+			count[d] = at;
+			at += c;
+		}
+		for (i = 0; i < n; i++)
+			to[count[from[i] >> b & 255]++] = from[i];
+		swap = from;
+		from = to;
+		to = swap;
 	}
+	for (i = 0; i < n; i++)
+		x[i] = numeric_of_bits(from[i]);
 	free(keys);
 	return 0;
 }
@@ -160,117 +177,129 @@ double numeric_std(const struct numeric_run *r)
 	return r->count > 1 ? sqrt(r->squares / (double)(r->count - 1)) : 0;
 }
 
-static void swap_ids(uint32_t *a, uint32_t *b)
+static void swap_keys(struct numeric_key *a, struct numeric_key *b)
 {
-	uint32_t t = *a;
+	struct numeric_key t = *a;
 
 	*a = *b;
 	*b = t;
 }
 
-static void insertion(const double *keys, uint32_t *ids, size_t n)
+static void insertion(struct numeric_key *k, size_t n)
 {
+	struct numeric_key one;
 	size_t i, j;
-	uint32_t id;
 
 	for (i = 1; i < n; i++) {
-		id = ids[i];
-		for (j = i; j && keys[id] < keys[ids[j - 1]]; j--)
-			ids[j] = ids[j - 1];
-		ids[j] = id;
+		one = k[i];
+		for (j = i; j && one.key < k[j - 1].key; j--)
+			k[j] = k[j - 1];
+		k[j] = one;
 	}
 }
 
 /* Where numpy gives up on quicksort it sorts by a heap. */
-static void sift(const double *keys, uint32_t *ids, size_t i, size_t n)
+static void sift(struct numeric_key *k, size_t i, size_t n)
 {
-	uint32_t id = ids[i];
+	struct numeric_key one = k[i];
 	size_t child;
 
 	while ((child = 2 * i + 1) < n) {
-		child += child + 1 < n && keys[ids[child]] < keys[ids[child + 1]];
-		if (!(keys[id] < keys[ids[child]]))
+		child += child + 1 < n && k[child].key < k[child + 1].key;
+		if (!(one.key < k[child].key))
 			break;
-		ids[i] = ids[child];
+		k[i] = k[child];
 		i = child;
 	}
-	ids[i] = id;
+	k[i] = one;
 }
 
-static void heapsort_ids(const double *keys, uint32_t *ids, size_t n)
+static void heapsort_keys(struct numeric_key *k, size_t n)
 {
 	size_t i;
 
 	for (i = n / 2; i-- > 0;)
-		sift(keys, ids, i, n);
+		sift(k, i, n);
 	for (i = n; i-- > 1;) {
-		swap_ids(&ids[0], &ids[i]);
-		sift(keys, ids, 0, i);
+		swap_keys(&k[0], &k[i]);
+		sift(k, 0, i);
 	}
 }
 
 /* Split around the median of first, middle and last; returns the pivot's place. n > SMALL. */
-static size_t partition(const double *keys, uint32_t *ids, size_t n)
+static size_t partition(struct numeric_key *k, size_t n)
 {
 	size_t middle = (n - 1) / 2, last = n - 1, i = 0, j = last - 1;
 	double pivot;
 
-	if (keys[ids[middle]] < keys[ids[0]])
-		swap_ids(&ids[middle], &ids[0]);
-	if (keys[ids[last]] < keys[ids[middle]])
-		swap_ids(&ids[last], &ids[middle]);
-	if (keys[ids[middle]] < keys[ids[0]])
-		swap_ids(&ids[middle], &ids[0]);
-	pivot = keys[ids[middle]];
-	swap_ids(&ids[middle], &ids[j]);
+	if (k[middle].key < k[0].key)
+		swap_keys(&k[middle], &k[0]);
+	if (k[last].key < k[middle].key)
+		swap_keys(&k[last], &k[middle]);
+	if (k[middle].key < k[0].key)
+		swap_keys(&k[middle], &k[0]);
+	pivot = k[middle].key;
+	swap_keys(&k[middle], &k[j]);
 	for (;;) {
 		do
 			i++;
-		while (keys[ids[i]] < pivot);
+		while (k[i].key < pivot);
 		do
 			j--;
-		while (pivot < keys[ids[j]]);
+		while (pivot < k[j].key);
 		if (i >= j)
 			break;
-		swap_ids(&ids[i], &ids[j]);
+		swap_keys(&k[i], &k[j]);
 	}
-	swap_ids(&ids[i], &ids[last - 1]);
+	swap_keys(&k[i], &k[last - 1]);
 	return i;
 }
 
 /* As numpy does, the greater part is put off with one less of depth, and only what was put
  * off is looked at for having run out of it. */
-static void quicksort(const double *keys, uint32_t *ids, size_t n, int depth)
+static void quicksort(struct numeric_key *k, size_t n, int depth)
 {
 	size_t at;
 
 	if (depth < 0) {
-		heapsort_ids(keys, ids, n);
+		heapsort_keys(k, n);
 		return;
 	}
 	while (n > SMALL) {
-		at = partition(keys, ids, n);
+		at = partition(k, n);
 		depth--;
 		if (at < n - at - 1) {
-			quicksort(keys, ids + at + 1, n - at - 1, depth);
+			quicksort(k + at + 1, n - at - 1, depth);
 			n = at;
 		} else {
-			quicksort(keys, ids, at, depth);
-			ids += at + 1;
+			quicksort(k, at, depth);
+			k += at + 1;
 			n -= at + 1;
 		}
 	}
-	insertion(keys, ids, n);
+	insertion(k, n);
 }
 
-void numeric_order(const double *keys, uint32_t *ids, size_t n)
+static bool is_rising(const struct numeric_key *k, size_t n)
+{
+	size_t i;
+
+	for (i = 1; i < n && k[i - 1].key < k[i].key; i++)
+		;
+	return i >= n;
+}
+
+void numeric_order(struct numeric_key *k, size_t n)
 {
 	int depth = 0;
-	size_t k;
+	size_t i;
 
-	for (k = n; k > 1; k >>= 1)
+	/* Without equal keys there is one order only. */
+	if (is_rising(k, n))
+		return;
+	for (i = n; i > 1; i >>= 1)
 		depth++;
-	quicksort(keys, ids, n, 2 * depth);
+	quicksort(k, n, 2 * depth);
 }
 
 double numeric_round(double x, int digits)

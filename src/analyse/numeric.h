@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Sum of x: numpy's pairwise sum (blocks of 128, eight partial sums in each). */
 double numeric_sum(const double *x, size_t n);
@@ -37,9 +38,32 @@ void numeric_add(struct numeric_run *r, double value);
 double numeric_mean(const struct numeric_run *r); /* NaN without values */
 double numeric_std(const struct numeric_run *r);  /* n - 1; 0 below 2 values, as HTA fills it */
 
-/* Order ids (places in keys) by key as numpy's argsort (quicksort) leaves them: not stable,
- * but the same each time. ids holds what is to be ordered in its first order. */
-void numeric_order(const double *keys, uint32_t *ids, size_t n);
+/* A double as an integer that sorts alike, and back. */
+static inline uint64_t numeric_bits(double x)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+
+static inline double numeric_of_bits(uint64_t key)
+{
+	uint64_t bits = key >> 63 ? key & ~(1ull << 63) : ~key;
+	double x;
+
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+/* A number to sort by, and what it belongs to. */
+struct numeric_key {
+	double key;
+	uint32_t id;
+};
+/* Sort by key as numpy's argsort (quicksort) does: not stable, but the same each time for the same
+ * first order. */
+void numeric_order(struct numeric_key *k, size_t n);
 
 /* x to that many decimals as numpy's round does: x times a power of ten, to the nearest
  * (ties to even), and back. */

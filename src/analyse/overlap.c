@@ -4,23 +4,21 @@
  */
 #include "analyse/overlap.h"
 
-#include <stdlib.h>
-
 #include "analyse/numeric.h"
 #include "analyse/spans.h"
 
 int overlap_of(const struct view *v, struct overlap *ret)
 {
 	struct spans sets[2] = {{0}};
-	uint32_t *ids = NULL;
+	struct spans_rows rows = {0};
 	double times[8], comm = 0;
-	size_t i, n = 0;
-	int rc = spans_rows(v, &ids, &n);
+	size_t i;
+	int rc = spans_rows_new(v, &rows);
 
 	if (!rc)
-		rc = spans_merge(v, ids, n, 1u << VIEW_COMMUNICATION, &sets[0]);
+		rc = spans_merge(v, &rows, 1u << VIEW_COMMUNICATION, &sets[0]);
 	if (!rc)
-		rc = spans_merge(v, ids, n, 1u << VIEW_COMPUTATION, &sets[1]);
+		rc = spans_merge(v, &rows, 1u << VIEW_COMPUTATION, &sets[1]);
 	if (!rc)
 		rc = spans_sweep(sets, 2, false, times);
 	if (!rc) {
@@ -33,6 +31,6 @@ int overlap_of(const struct view *v, struct overlap *ret)
 	}
 	spans_done(&sets[0]);
 	spans_done(&sets[1]);
-	free(ids);
+	spans_rows_done(&rows);
 	return rc;
 }

@@ -11,14 +11,14 @@
 
 #include "analyse/calls.h"
 #include "analyse/room.h"
+#include "base/bigmem.h"
 
 struct change {
-	int64_t key;  /* stream or track */
 	int64_t ts;   /* ns */
-	double us;    /* hta: HTA's double of ts */
 	uint32_t row; /* of the view */
 	uint32_t work;
-	int step; /* 1, -1 */
+	int32_t key;  /* stream or track */
+	int32_t step; /* 1, -1 */
 };
 
 struct builder {
@@ -35,13 +35,12 @@ static int add_change(struct builder *b, uint32_t row, uint32_t work, int64_t ts
 
 	if (rc)
 		return rc;
-	b->changes[b->n++] = (struct change){.key = b->v->rule == VIEW_EXACT ? (int64_t)w->track
-									     : (int64_t)w->stream,
-					     .ts = ts,
-					     .us = view_ts_us(b->v, &b->v->rows[row]),
-					     .row = row,
-					     .work = work,
-					     .step = step};
+	b->changes[b->n++] =
+		(struct change){.key = b->v->rule == VIEW_EXACT ? (int32_t)w->track : w->stream,
+				.ts = ts,
+				.row = row,
+				.work = work,
+				.step = step};
 	return 0;
 }
 
@@ -114,7 +113,7 @@ static int changes_exact(struct builder *b)
 /* changes in the order of keys (their ids), then by stream or track; frees nothing. */
 static int rearrange(struct builder *b, struct view_key *keys)
 {
-	struct change *sorted = malloc((b->n + 1) * sizeof(*sorted));
+	struct change *sorted = bigmem_alloc((b->n + 1) * sizeof(*sorted));
 	size_t i;
 
 	if (!sorted)
@@ -147,27 +146,23 @@ static void order_exact(const struct builder *b, struct view_key *keys)
 /* All streams are sorted by time together, then parted. */
 static int order_hta(const struct builder *b, struct view_key *keys)
 {
-	double *times = calloc(b->n + 1, sizeof(*times));
-	uint32_t *order = malloc((b->n + 1) * sizeof(*order));
+	struct numeric_key *times = bigmem_alloc((b->n + 1) * sizeof(*times));
 	size_t i;
-	int rc = times && order ? 0 : -ENOMEM;
 
-	for (i = 0; i < b->n && !rc; i++) {
-		times[i] = b->changes[i].us;
-		order[i] = (uint32_t)i;
-	}
-	if (!rc)
-		numeric_order(times, order, b->n);
-	for (i = 0; i < b->n && !rc; i++)
-		keys[i].id = order[i];
+	if (!times)
+		return -ENOMEM;
+	for (i = 0; i < b->n; i++)
+		times[i] = (struct numeric_key){view_since_us(b->v, b->changes[i].ts), (uint32_t)i};
+	numeric_order(times, b->n);
+	for (i = 0; i < b->n; i++)
+		keys[i].id = times[i].id;
 	free(times);
-	free(order);
-	return rc;
+	return 0;
 }
 
 static int sort_changes(struct builder *b)
 {
-	struct view_key *keys = malloc((2 * b->n + 1) * sizeof(*keys));
+	struct view_key *keys = bigmem_alloc((2 * b->n + 1) * sizeof(*keys));
 	int rc = keys ? 0 : -ENOMEM;
 
 	if (!rc && b->v->rule == VIEW_EXACT)
@@ -182,7 +177,7 @@ static int sort_changes(struct builder *b)
 
 static int describe(const struct queue *q, struct queue_stream *s)
 {
-	double *x = malloc((s->n + 1) * sizeof(*x));
+	double *x = bigmem_alloc((s->n + 1) * sizeof(*x));
 	size_t i;
 
 	if (!x)
@@ -221,7 +216,7 @@ static int add_up(struct builder *b, int32_t full, struct queue *q)
 	int32_t length = 0;
 	int rc = 0;
 
-	q->points = malloc((b->n + 1) * sizeof(*q->points));
+	q->points = bigmem_alloc((b->n + 1) * sizeof(*q->points));
 	for (i = 0; i < b->n; i++)
 		n += !i || b->changes[i].key != b->changes[i - 1].key;
 	q->streams = calloc(n + 1, sizeof(*q->streams));
@@ -252,8 +247,15 @@ int queue_new(const struct view *v, int32_t full, struct queue *ret)
 	/* view_linked() keeps its index in the view. */
 	struct builder b = {.v = (struct view *)v, .calls = calls_names(v->trace)};
 	struct queue q = {0};
-	int rc = !b.calls ? -ENOMEM : v->rule == VIEW_EXACT ? changes_exact(&b) : changes_hta(&b);
+	int rc;
 
+	/* Mostly a change for each row at most; what is not touched takes no memory. */
+	b.changes = bigmem_alloc((v->n + 1) * sizeof(*b.changes));
+	b.cap = v->n + 1;
+	if (!b.calls || !b.changes)
+		rc = -ENOMEM;
+	else
+		rc = v->rule == VIEW_EXACT ? changes_exact(&b) : changes_hta(&b);
 	if (!rc && !b.n)
 		rc = -ENODATA;
 	if (!rc)

@@ -44,17 +44,18 @@ const char *score_state(enum score_state state)
 /* Peak of reserved (else allocated) memory of a device over its size. */
 static double reserved(struct trace *t)
 {
-	size_t n_memory, n_devices;
-	const struct trace_memory *m = trace_memories(t, &n_memory);
+	uint64_t n_memory = trace_memories(t);
+	const struct trace_memory *m;
+	size_t n_devices;
 	const struct trace_device *d = trace_devices(t, &n_devices);
 	double best = NAN;
 
-	for (size_t i = 0; i < n_memory; i++)
+	for (uint64_t i = 0; i < n_memory && (m = trace_memory_at(t, i)) != NULL; i++)
 		for (size_t k = 0; k < n_devices; k++) {
-			int64_t bytes = m[i].reserved >= 0 ? m[i].reserved : m[i].allocated;
+			int64_t bytes = m->reserved >= 0 ? m->reserved : m->allocated;
 			double part;
 
-			if (m[i].device_type != 1 || m[i].device != d[k].id || d[k].memory <= 0 ||
+			if (m->device_type != 1 || m->device != d[k].id || d[k].memory <= 0 ||
 			    bytes < 0)
 				continue;
 			part = (double)bytes / (double)d[k].memory;

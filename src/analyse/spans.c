@@ -10,70 +10,70 @@
 #include <string.h>
 
 #include "analyse/numeric.h"
+#include "base/bigmem.h"
 
-int spans_rows(const struct view *v, uint32_t **ret_ids, size_t *ret_n)
-{
-	uint32_t *ids, id;
-	size_t i, n = 0;
-
-	for (i = 0; i < v->n; i++)
-		n += v->rows[i].is_gpu;
-	ids = malloc((n + 1) * sizeof(*ids));
-	if (!ids)
-		return -ENOMEM;
-	for (i = n = 0; i < v->n; i++) {
-		id = v->table ? v->table[i] : (uint32_t)i;
-		if (v->rows[id].is_gpu)
-			ids[n++] = id;
-	}
-	*ret_ids = ids;
-	*ret_n = n;
-	return 0;
-}
-
-static struct spans_one times(const struct view *v, uint32_t id)
+static struct spans_row row_of(const struct view *v, uint32_t id)
 {
 	const struct view_row *r = &v->rows[id];
 
 	if (v->rule == VIEW_EXACT)
-		return (struct spans_one){(double)(r->ts - v->first), (double)(r->end - v->first)};
-	return (struct spans_one){view_ts_us(v, r), view_end_us(v, r)};
+		return (struct spans_row){{(double)(r->ts - v->first), (double)(r->end - v->first)},
+					  r->class};
+	return (struct spans_row){{view_ts_us(v, r), view_end_us(v, r)}, r->class};
 }
 
-/* The places of keys in HTA's order; NULL: no memory. The caller frees it. */
-static uint32_t *order_of(const double *keys, size_t n)
+int spans_rows_new(const struct view *v, struct spans_rows *ret)
 {
-	uint32_t *at = malloc((n + 1) * sizeof(*at));
-	size_t i;
+	struct spans_rows s = {0};
+	size_t i, n = 0;
+	uint32_t id;
 
-	if (!at)
-		return NULL;
-	for (i = 0; i < n; i++)
-		at[i] = (uint32_t)i;
-	numeric_order(keys, at, n);
-	return at;
-}
-
-int spans_order(const struct view *v, uint32_t *ids, size_t n)
-{
-	double *keys;
-	uint32_t *at = NULL;
-	size_t i;
-
-	if (v->rule == VIEW_EXACT)
-		return 0;
-	keys = calloc(n + 1, sizeof(*keys));
-	for (i = 0; keys && i < n; i++)
-		keys[i] = view_ts_us(v, &v->rows[ids[i]]);
-	if (keys)
-		at = order_of(keys, n);
-	free(keys);
-	if (!at)
+	for (i = 0; i < v->n; i++) {
+		n += v->rows[i].is_gpu;
+		s.negative += v->rows[i].is_gpu && v->rows[i].end < v->rows[i].ts;
+	}
+	s.list = bigmem_alloc((n + 1) * sizeof(*s.list));
+	if (!s.list)
 		return -ENOMEM;
-	for (i = 0; i < n; i++)
-		at[i] = ids[at[i]];
-	memcpy(ids, at, n * sizeof(*ids));
-	free(at);
+	s.is_by_table = v->table && s.negative;
+	for (i = 0; i < v->n && s.n < n; i++) {
+		id = s.is_by_table ? v->table[i] : (uint32_t)i;
+		if (v->rows[id].is_gpu)
+			s.list[s.n++] = row_of(v, id);
+	}
+	*ret = s;
+	return 0;
+}
+
+void spans_rows_done(struct spans_rows *s)
+{
+	free(s->list);
+	memset(s, 0, sizeof(*s));
+}
+
+int spans_rows_order(struct spans_rows *s)
+{
+	struct numeric_key *k;
+	struct spans_row *list;
+	size_t i;
+
+	if (!s->is_by_table)
+		return 0;
+	k = malloc((s->n + 1) * sizeof(*k));
+	list = malloc((s->n + 1) * sizeof(*list));
+	for (i = 0; k && list && i < s->n; i++)
+		k[i] = (struct numeric_key){s->list[i].span.ts, (uint32_t)i};
+	if (!k || !list) {
+		free(k);
+		free(list);
+		return -ENOMEM;
+	}
+	numeric_order(k, s->n);
+	for (i = 0; i < s->n; i++)
+		list[i] = s->list[k[i].id];
+	free(k);
+	free(s->list);
+	s->list = list;
 	return 0;
 }
 
@@ -115,41 +115,59 @@ static int total_hta(struct spans *s)
 	return 0;
 }
 
-static void merge_list(const struct view *v, const uint32_t *ids, size_t n, struct spans *s)
+static void merge_list(const struct view *v, const struct spans_rows *rows, unsigned classes,
+		       struct spans *s)
 {
 	double latest = -INFINITY;
-	struct spans_one one;
 	size_t i;
 
-	for (i = 0; i < n; i++) {
-		one = times(v, ids[i]);
+	for (i = 0; i < rows->n; i++) {
+		if (!(classes & 1u << rows->list[i].class))
+			continue;
 		if (v->rule == VIEW_EXACT)
-			merge_exact(s, &one);
+			merge_exact(s, &rows->list[i].span);
 		else
-			merge_hta(s, &one, &latest);
+			merge_hta(s, &rows->list[i].span, &latest);
 	}
 	for (i = 0; i < s->n; i++)
 		s->total += s->list[i].end - s->list[i].ts;
 }
 
-int spans_merge(const struct view *v, const uint32_t *ids, size_t n, unsigned classes,
+/* Those of classes in HTA's order. */
+static int choose(const struct spans_rows *rows, unsigned classes, struct spans_rows *ret)
+{
+	struct spans_rows mine = {.list = malloc((rows->n + 1) * sizeof(*mine.list)),
+				  .is_by_table = true};
+	size_t i;
+	int rc;
+
+	if (!mine.list)
+		return -ENOMEM;
+	for (i = 0; i < rows->n; i++)
+		if (classes & 1u << rows->list[i].class)
+			mine.list[mine.n++] = rows->list[i];
+	rc = spans_rows_order(&mine);
+	if (rc)
+		spans_rows_done(&mine);
+	else
+		*ret = mine;
+	return rc;
+}
+
+int spans_merge(const struct view *v, const struct spans_rows *rows, unsigned classes,
 		struct spans *ret)
 {
-	uint32_t *mine = malloc((n + 1) * sizeof(*mine));
-	struct spans s = {malloc((n + 1) * sizeof(*s.list)), 0, 0};
-	size_t i, m = 0;
-	int rc = mine && s.list ? 0 : -ENOMEM;
+	struct spans s = {.list = bigmem_alloc((rows->n + 1) * sizeof(*s.list))};
+	struct spans_rows mine = {0};
+	int rc = s.list ? 0 : -ENOMEM;
 
-	for (i = 0; !rc && i < n; i++)
-		if (classes & 1u << v->rows[ids[i]].class)
-			mine[m++] = ids[i];
+	if (!rc && rows->is_by_table)
+		rc = choose(rows, classes, &mine);
 	if (!rc)
-		rc = spans_order(v, mine, m);
-	if (!rc)
-		merge_list(v, mine, m, &s);
+		merge_list(v, rows->is_by_table ? &mine : rows, classes, &s);
 	if (!rc && v->rule != VIEW_EXACT)
 		rc = total_hta(&s);
-	free(mine);
+	spans_rows_done(&mine);
 	if (rc)
 		spans_done(&s);
 	else
@@ -163,24 +181,6 @@ void spans_done(struct spans *s)
 	memset(s, 0, sizeof(*s));
 }
 
-/* A double as a key that sorts alike. */
-static uint64_t key_of(double time)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &time, sizeof(bits));
-	return bits >> 63 ? ~bits : bits | 1ull << 63;
-}
-
-static double time_of(uint64_t key)
-{
-	uint64_t bits = key >> 63 ? key & ~(1ull << 63) : ~key;
-	double time;
-
-	memcpy(&time, &bits, sizeof(time));
-	return time;
-}
-
 int spans_sweep(const struct spans *sets, size_t n, bool whole, double ret[8])
 {
 	/* id: the set, and 8 for its end. */
@@ -191,14 +191,15 @@ int spans_sweep(const struct spans *sets, size_t n, bool whole, double ret[8])
 
 	for (k = 0; k < n; k++)
 		m += 2 * sets[k].n;
-	edges = malloc((2 * m + 1) * sizeof(*edges));
+	edges = bigmem_alloc((2 * m + 1) * sizeof(*edges));
 	if (!edges)
 		return -ENOMEM;
 	for (k = m = 0; k < n; k++) {
 		for (i = 0; i < sets[k].n; i++) {
-			edges[m++] = (struct view_key){key_of(sets[k].list[i].ts), (uint32_t)k};
 			edges[m++] =
-				(struct view_key){key_of(sets[k].list[i].end), (uint32_t)k | 8};
+				(struct view_key){numeric_bits(sets[k].list[i].ts), (uint32_t)k};
+			edges[m++] = (struct view_key){numeric_bits(sets[k].list[i].end),
+						       (uint32_t)k | 8};
 		}
 	}
 	view_sort(edges, edges + m, m);
@@ -206,7 +207,7 @@ int spans_sweep(const struct spans *sets, size_t n, bool whole, double ret[8])
 	for (i = 0; i + 1 < m; i++) {
 		weight = 1 << (edges[i].id & 7);
 		running += edges[i].id & 8 ? -weight : weight;
-		length = time_of(edges[i + 1].key) - time_of(edges[i].key);
+		length = numeric_of_bits(edges[i + 1].key) - numeric_of_bits(edges[i].key);
 		if (running > 0)
 			ret[running & 7] += whole ? trunc(length) : length;
 	}

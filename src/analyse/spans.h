@@ -21,16 +21,31 @@ struct spans {
 	double total; /* sum of lengths */
 };
 
-/* The device's rows, in the order of HTA's table or by time: ids in view->rows. The caller
- * frees *ret_ids. 0, -ENOMEM. */
-int spans_rows(const struct view *v, uint32_t **ret_ids, size_t *ret_n);
-/* hta: sort ids by ts in HTA's order of equal times. exact: they are sorted. */
-int spans_order(const struct view *v, uint32_t *ids, size_t n);
+/* The device's rows. */
+struct spans_row {
+	struct spans_one span;
+	uint8_t class;
+};
 
-/* Merge those of ids whose class is in classes (bits 1 << enum view_class). exact: rows that
+struct spans_rows {
+	struct spans_row *list;
+	size_t n;
+	uint64_t negative; /* end before they begin */
+	/* hta with such rows: as HTA's table has them, for then the order of equal times counts.
+	 * Else by time. */
+	bool is_by_table;
+};
+
+/* 0, -ENOMEM. */
+int spans_rows_new(const struct view *v, struct spans_rows *ret);
+void spans_rows_done(struct spans_rows *s);
+/* Sort them by ts in HTA's order of equal times, where that counts. 0, -ENOMEM. */
+int spans_rows_order(struct spans_rows *s);
+
+/* Merge those rows whose class is in classes (bits 1 << enum view_class). exact: rows that
  * end before they begin count nothing. hta: as merge_kernel_intervals() does, where a row of
  * -1 us makes a group of negative length. */
-int spans_merge(const struct view *v, const uint32_t *ids, size_t n, unsigned classes,
+int spans_merge(const struct view *v, const struct spans_rows *rows, unsigned classes,
 		struct spans *ret);
 void spans_done(struct spans *s);
 

@@ -41,7 +41,8 @@ static int widen(struct table *t)
 	return 0;
 }
 
-static int count_key(struct table *t, int64_t key)
+/* The place of the key in the list, which grows by it. */
+static int count_key(struct table *t, int64_t key, uint32_t *ret_at)
 {
 	size_t i;
 	int rc = 2 * t->n >= t->size ? widen(t) : 0;
@@ -56,43 +57,71 @@ static int count_key(struct table *t, int64_t key)
 		t->list[t->n++] = (struct streams_one){key, 0, 0};
 		t->slots[i] = (uint32_t)t->n;
 	}
-	t->list[t->slots[i] - 1].n++;
+	*ret_at = t->slots[i] - 1;
+	t->list[*ret_at].n++;
 	return 0;
+}
+
+/* A row that is wanted, and whose it is. */
+struct found {
+	uint32_t id, at;
+};
+
+struct finder {
+	struct table table;
+	struct found *found;
+	size_t n, cap;
+};
+
+static int find_rows(const struct view *v,
+		     bool (*want)(const struct view *, const struct view_row *),
+		     int64_t (*key)(const struct view *, const struct view_row *), struct finder *f)
+{
+	uint32_t id;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < v->n && !rc; i++) {
+		id = v->table ? v->table[i] : (uint32_t)i;
+		if (!want(v, &v->rows[id]))
+			continue;
+		rc = room_for(&f->found, f->n, &f->cap, sizeof(*f->found));
+		if (rc)
+			break;
+		f->found[f->n].id = id;
+		rc = count_key(&f->table, key(v, &v->rows[id]), &f->found[f->n].at);
+		f->n++;
+	}
+	return rc;
 }
 
 int streams_new(const struct view *v, bool (*want)(const struct view *, const struct view_row *),
 		int64_t (*key)(const struct view *, const struct view_row *), struct streams *ret)
 {
-	struct table t = {0};
-	struct streams_one *one;
-	uint32_t *ids = NULL, id;
+	struct finder f = {0};
+	struct streams_one *one, *list;
+	uint32_t *ids = NULL;
 	size_t i, at = 0;
-	int rc = 0;
+	int rc = find_rows(v, want, key, &f);
 
-	for (i = 0; i < v->n && !rc; i++) {
-		id = v->table ? v->table[i] : (uint32_t)i;
-		if (want(v, &v->rows[id]))
-			rc = count_key(&t, key(v, &v->rows[id]));
-	}
-	for (i = 0; i < t.n; i++) {
-		t.list[i].first = at;
-		at += t.list[i].n;
-		t.list[i].n = 0;
+	list = f.table.list;
+	for (i = 0; i < f.table.n; i++) {
+		list[i].first = at;
+		at += list[i].n;
+		list[i].n = 0;
 	}
 	ids = rc ? NULL : malloc((at + 1) * sizeof(*ids));
-	for (i = 0; ids && i < v->n; i++) {
-		id = v->table ? v->table[i] : (uint32_t)i;
-		if (!want(v, &v->rows[id]))
-			continue;
-		one = &t.list[t.slots[slot_of(&t, key(v, &v->rows[id]))] - 1];
-		ids[one->first + one->n++] = id;
+	for (i = 0; ids && i < f.n; i++) {
+		one = &list[f.found[i].at];
+		ids[one->first + one->n++] = f.found[i].id;
 	}
-	free(t.slots);
+	free(f.table.slots);
+	free(f.found);
 	if (!ids) {
-		free(t.list);
+		free(list);
 		return rc ? rc : -ENOMEM;
 	}
-	*ret = (struct streams){ids, t.list, t.n};
+	*ret = (struct streams){ids, list, f.table.n};
 	return 0;
 }
 

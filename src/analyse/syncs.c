@@ -46,6 +46,25 @@ static enum kclass_call call_kind(struct walk *w, const struct view_row *row)
 	return *kind - 1;
 }
 
+/* A copy to pageable memory of the host: the call returns when the bytes are there. */
+static bool copy_waits(const struct walk *w, const struct view_row *row)
+{
+	const struct view_row *copy = row->pair != VIEW_NO_ROW ? &w->v->rows[row->pair] : NULL;
+	const char *name;
+
+	if (!copy || copy->cat != TRACE_CAT_GPU_MEMCPY || copy->end > row->end)
+		return false;
+	name = trace_text(w->v->trace, copy->name, NULL);
+	return strstr(name, "DtoH") && strstr(name, "Pageable");
+}
+
+static bool is_wait(struct walk *w, const struct view_row *row)
+{
+	enum kclass_call kind = is_call(row) ? call_kind(w, row) : KCLASS_CALL_OTHER;
+
+	return kind == KCLASS_CALL_SYNC || (kind == KCLASS_CALL_LAUNCH && copy_waits(w, row));
+}
+
 static void who(const struct open_calls *o, uint32_t *ret_op, uint32_t *ret_python)
 {
 	bool has_item = false;
@@ -99,7 +118,7 @@ static int add(struct walk *w, size_t at)
 	const struct view_row *row = &w->v->rows[at];
 	struct syncs_site *x;
 	uint32_t op, python;
-	int64_t wait = row->end - row->ts;
+	int64_t wait = row->end - row->ts, idle = idle_after(w, at);
 
 	who(&w->open[row->track], &op, &python);
 	x = site(w, row, op, python);
@@ -108,7 +127,8 @@ static int add(struct walk *w, size_t at)
 	x->count++;
 	x->wait += wait;
 	x->longest = wait > x->longest ? wait : x->longest;
-	x->idle += idle_after(w, at);
+	x->idle += idle;
+	x->cost += idle < wait ? idle : wait;
 	w->s->count++;
 	w->s->in_steps += row->step >= 0;
 	w->s->wait += wait;
@@ -120,7 +140,7 @@ static int visit(struct walk *w, size_t at)
 	const struct view_row *row = &w->v->rows[at];
 	struct open_calls *o = &w->open[row->track];
 
-	if (is_call(row) && call_kind(w, row) == KCLASS_CALL_SYNC) {
+	if (is_wait(w, row)) {
 		while (o->n && o->at[o->n - 1].end <= row->ts)
 			o->n--;
 		return add(w, at);
@@ -139,10 +159,13 @@ static int visit(struct walk *w, size_t at)
 	return 0;
 }
 
-static int by_wait(const void *a, const void *b)
+/* What costs most first. */
+static int by_cost(const void *a, const void *b)
 {
 	const struct syncs_site *x = a, *y = b;
 
+	if (x->cost != y->cost)
+		return x->cost > y->cost ? -1 : 1;
 	if (x->wait != y->wait)
 		return x->wait > y->wait ? -1 : 1;
 	return (x->call > y->call) - (x->call < y->call);
@@ -168,7 +191,7 @@ int syncs_new(const struct view *v, struct syncs **ret)
 	}
 	w.s->steps = v->n_steps;
 	if (w.s->n)
-		qsort(w.s->sites, w.s->n, sizeof(*w.s->sites), by_wait);
+		qsort(w.s->sites, w.s->n, sizeof(*w.s->sites), by_cost);
 	*ret = w.s;
 	return 0;
 }
@@ -200,6 +223,7 @@ void syncs_json(const struct syncs *s, const struct view *v, struct json *j)
 		json_kint(j, "wait_ns", x->wait);
 		json_kint(j, "longest_ns", x->longest);
 		json_kint(j, "idle_ns", x->idle);
+		json_kint(j, "cost_ns", x->cost);
 		json_object_end(j);
 	}
 	json_array_end(j);

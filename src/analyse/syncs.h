@@ -18,11 +18,13 @@ struct syncs_site {
 	uint64_t count;
 	int64_t wait, longest; /* ns in the call */
 	int64_t idle; /* ns from the end of the call to the next work of the GPU that is launched
-			 after it: the queue was empty, so this is what the wait costs the GPU */
+			 after it */
+	int64_t cost; /* of idle, each time at most as long as the wait took: without it the
+			 launch would have come so much earlier (docs/trace-numbers.md) */
 };
 
 struct syncs {
-	struct syncs_site *sites; /* by wait, longest first */
+	struct syncs_site *sites; /* by cost, then by wait, the largest first */
 	size_t n;
 	uint64_t count, in_steps; /* waiting calls; of them within a step */
 	uint64_t steps;

@@ -7,7 +7,9 @@
 
 #include "analyse/idmap.h"
 #include "base/mem.h"
+#include "trace/view.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,21 +17,10 @@
 
 struct tbmemory_build {
 	const struct tbtree *t;
-	const struct trace_memory *events;
 	struct tbmemory *m;
 	uint32_t *device_of; /* by event in time's order */
 	bool *been;          /* nodes that an event was looked for in */
 };
-
-static int tbmemory_by_time(const void *pa, const void *pb, void *arg)
-{
-	const struct trace_memory *events = arg;
-	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
-
-	if (events[a].ts != events[b].ts)
-		return events[a].ts < events[b].ts ? -1 : 1;
-	return (a > b) - (a < b);
-}
 
 static void tbmemory_name(struct tbmemory_device *d, enum tbrows_variant variant)
 {
@@ -48,7 +39,7 @@ static void tbmemory_devices(struct tbmemory_build *w)
 	size_t i, d, cap = 0;
 
 	for (i = 0; i < m->n_events; i++) {
-		e = &w->events[m->order[i]];
+		e = &m->events[i];
 		for (d = 0; d < m->n; d++) {
 			if (m->devices[d].type == e->device_type && m->devices[d].id == e->device)
 				break;
@@ -116,7 +107,7 @@ static void tbmemory_assign(struct tbmemory_build *w)
 		places[lane] = (struct tbmemory_place){node, w->t->nodes[node].child, false};
 	}
 	for (i = 0; i < w->m->n_events; i++) {
-		e = &w->events[w->m->order[i]];
+		e = &w->m->events[i];
 		lane = tbrows_lane(b, e->track);
 		node = lane < 0 ? TBTREE_NIL
 				: tbmemory_find(w, &places[lane], tbrows_time(b, e->ts));
@@ -140,7 +131,7 @@ static void tbmemory_self(struct tbmemory_build *w, uint32_t device, tbmemory_nu
 	for (i = 0; i < m->n_events; i++) {
 		if (w->device_of[i] != device || m->node_of[i] == TBTREE_NIL)
 			continue;
-		bytes = w->events[m->order[i]].bytes;
+		bytes = m->events[i].bytes;
 		to = of[m->node_of[i]];
 		to[TBMEMORY_SELF_INCREASE] += bytes;
 		to[TBMEMORY_SELF_SIZE] += bytes > 0 ? bytes : 0;
@@ -245,23 +236,55 @@ static void tbmemory_build(struct tbmemory_build *w)
 	free(of);
 }
 
+/* Memory events of the rows' part, by time, then as in the file. */
+static int tbmemory_events(const struct tbrows *b, struct tbmemory *m)
+{
+	uint64_t all = trace_memories(b->trace), i;
+	const struct trace_memory *e;
+	struct view_key *keys;
+	uint32_t *place;
+	size_t n = 0, k;
+
+	for (i = 0; i < all; i++) {
+		e = trace_memory_at(b->trace, i);
+		if (!e)
+			return -EIO;
+		n += tbrows_is_in(b, e->ts);
+	}
+	keys = xcalloc(2 * n + 1, sizeof(*keys));
+	place = xcalloc(n + 1, sizeof(*place));
+	m->events = xcalloc(n + 1, sizeof(*m->events));
+	for (i = k = 0; k < n && (e = trace_memory_at(b->trace, i)) != NULL; i++)
+		if (tbrows_is_in(b, e->ts)) {
+			keys[k] = (struct view_key){view_key_of(e->ts), (uint32_t)k};
+			k++;
+		}
+	view_sort(keys, keys + n, n);
+	for (k = 0; k < n; k++)
+		place[keys[k].id] = (uint32_t)k;
+	free(keys);
+	for (i = k = 0; k < n && (e = trace_memory_at(b->trace, i)) != NULL; i++)
+		if (tbrows_is_in(b, e->ts))
+			m->events[place[k++]] = *e;
+	free(place);
+	m->n_events = n;
+	return k < n ? -EIO : 0;
+}
+
 int tbmemory_new(const struct tbtree *t, struct tbmemory **ret)
 {
 	struct tbmemory_build w = {.t = t};
 	struct tbmemory *m = xcalloc(1, sizeof(*m));
-	uint32_t i;
+	int err = tbmemory_events(t->rows, m);
 
+	if (err) {
+		tbmemory_free(m);
+		return err;
+	}
 	w.m = m;
-	w.events = trace_memories(t->rows->trace, &m->n_events);
-	m->order = xcalloc(m->n_events + 1, sizeof(*m->order));
 	m->node_of = xcalloc(m->n_events + 1, sizeof(*m->node_of));
 	w.device_of = xcalloc(m->n_events + 1, sizeof(*w.device_of));
 	w.been = xcalloc((size_t)t->n + 1, sizeof(*w.been));
-	for (i = 0; i < m->n_events; i++)
-		m->order[i] = i;
-	if (m->n_events)
-		qsort_r(m->order, m->n_events, sizeof(*m->order), tbmemory_by_time,
-			(void *)w.events);
 	tbmemory_build(&w);
 	free(w.device_of);
 	free(w.been);
@@ -279,6 +302,6 @@ void tbmemory_free(struct tbmemory *m)
 		free(m->devices[i].ops);
 	free(m->devices);
 	free(m->node_of);
-	free(m->order);
+	free(m->events);
 	free(m);
 }

@@ -35,13 +35,13 @@ struct tbmemory_device {
 struct tbmemory {
 	struct tbmemory_device *devices; /* in the order of their first event */
 	size_t n;
-	uint32_t *node_of; /* by memory event in the order of time: node of the tree around it,
-			      TBTREE_NIL */
-	uint32_t *order;   /* memory events by time: index in trace_memories() */
+	struct trace_memory *events; /* of the rows' part, by time, then as in the file */
+	uint32_t *node_of;           /* by event: node of the tree around it, TBTREE_NIL */
 	size_t n_events;
 	uint64_t stray; /* events in no operator */
 };
 
+/* 0, or -EIO: the trace's temporary file cannot be read. */
 int tbmemory_new(const struct tbtree *t, struct tbmemory **ret);
 void tbmemory_free(struct tbmemory *m); /* NULL is accepted */
 

@@ -9,6 +9,7 @@
 #include "analyse/tbnames.h"
 #include "base/mem.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,8 +90,8 @@ static uint8_t tbrows_type_of(const struct tbrows *b, const struct trace_block *
 }
 
 struct tbrows_key {
-	uint64_t key; /* ts, ordered as unsigned */
-	uint32_t row; /* of the trace */
+	uint64_t key;   /* ts, ordered as unsigned */
+	uint32_t place; /* among those that are wanted, in the file's order */
 	uint8_t type;
 };
 
@@ -125,38 +126,133 @@ static struct tbrows_key *tbrows_sort(struct tbrows_key *keys, size_t n, uint64_
 	return from;
 }
 
-/* All rows that are wanted, in the file's order. */
-static struct tbrows_key *tbrows_pick(struct tbrows *b, uint64_t *ret_varies, bool *ret_sorted)
+/* Rows that are wanted, in the file's order. */
+struct tbrows_picked {
+	struct tbrows_key *keys;
+	uint32_t *rows; /* of the trace */
+	uint64_t varies;
+	bool sorted;
+	struct idmap launches, ops; /* of a window: correlations, external ids */
+};
+
+bool tbrows_is_in(const struct tbrows *b, int64_t ts)
 {
-	uint64_t rows = trace_rows(b->trace), at;
-	struct tbrows_key *keys = xrealloc(NULL, rows + 1, sizeof(*keys)), *to;
-	const struct trace_block *k = NULL;
-	int64_t min = INT64_MAX;
-	uint32_t i;
+	return (!b->from && !b->to) || (ts >= b->from && ts < b->to);
+}
+
+/* Launches and operators of a window. */
+static void tbrows_learn(const struct tbrows *b, struct tbrows_picked *p,
+			 const struct trace_block *k, uint32_t i)
+{
+	switch (tbrows_type_of(b, k, i)) {
+	case TBROWS_RUNTIME:
+		if (k->correlation[i] != TRACE_NONE)
+			*idmap_at(&p->launches, k->correlation[i]) = 1;
+		break;
+	case TBROWS_OPERATOR:
+	case TBROWS_STEP:
+	case TBROWS_ANNOTATION:
+		if (k->external[i] > 0)
+			*idmap_at(&p->ops, k->external[i]) = 1;
+		break;
+	default:
+		break;
+	}
+}
+
+static bool tbrows_is_wanted(const struct tbrows *b, const struct tbrows_picked *p,
+			     const struct trace_block *k, uint32_t i)
+{
 	uint8_t type;
 
-	*ret_varies = 0;
-	*ret_sorted = true;
+	if (tbrows_is_in(b, k->ts[i]))
+		return true;
+	if (!b->is_window)
+		return false;
+	type = tbrows_types[k->cat[i]][0];
+	if (type != TBROWS_KERNEL && type != TBROWS_MEMCPY && type != TBROWS_MEMSET)
+		return false;
+	return (k->correlation[i] != TRACE_NONE &&
+		idmap_get(&p->launches, k->correlation[i]) != IDMAP_NONE) ||
+	       (k->external[i] > 0 && idmap_get(&p->ops, k->external[i]) != IDMAP_NONE);
+}
+
+/* What is wanted of a part, and how many rows may be. */
+static int tbrows_count(struct tbrows *b, struct tbrows_picked *p, bool learn, uint64_t *ret)
+{
+	uint64_t rows = trace_rows(b->trace), n = 0;
+	const struct trace_block *k;
+	uint32_t at, i, end;
+
+	for (at = 0; (uint64_t)at * TRACE_BLOCK_ROWS < rows; at++) {
+		k = trace_block(b->trace, at);
+		if (!k)
+			return -EIO;
+		end = trace_block_rows(b->trace, at);
+		for (i = 0; i < end; i++) {
+			if (learn && tbrows_is_in(b, k->ts[i]))
+				tbrows_learn(b, p, k, i);
+			n += !learn && tbrows_is_wanted(b, p, k, i);
+		}
+	}
+	*ret = n;
+	return 0;
+}
+
+/* Room for them. */
+static int tbrows_room(struct tbrows *b, struct tbrows_picked *p)
+{
+	uint64_t n = trace_rows(b->trace);
+	int err = 0;
+
+	idmap_init(&p->launches);
+	idmap_init(&p->ops);
+	if (b->is_window)
+		err = tbrows_count(b, p, true, &n);
+	if (!err && (b->from || b->to))
+		err = tbrows_count(b, p, false, &n);
+	p->keys = xrealloc(NULL, n + 1, sizeof(*p->keys));
+	p->rows = xrealloc(NULL, n + 1, sizeof(*p->rows));
+	return err;
+}
+
+static int tbrows_pick(struct tbrows *b, struct tbrows_picked *p)
+{
+	uint64_t rows = trace_rows(b->trace), at;
+	const struct trace_block *k = NULL;
+	int64_t min = INT64_MAX;
+	struct tbrows_key *to;
+	uint32_t i;
+	uint8_t type;
+	int err = tbrows_room(b, p);
+
+	if (err)
+		return err;
+	p->varies = 0;
+	p->sorted = true;
 	for (at = 0; at < rows; at++) {
 		i = (uint32_t)(at % TRACE_BLOCK_ROWS);
 		if (!i)
 			k = trace_block(b->trace, (uint32_t)(at / TRACE_BLOCK_ROWS));
 		if (!k)
-			break;
+			return -EIO;
 		type = tbrows_type_of(b, k, i);
 		if (type == TBROWS_SKIP)
 			continue;
-		to = &keys[b->n++];
-		to->key = (uint64_t)k->ts[i] ^ (UINT64_C(1) << 63);
-		to->row = (uint32_t)at;
-		to->type = type;
-		*ret_varies |= to->key ^ keys[0].key;
-		*ret_sorted = *ret_sorted && (to == keys || to[-1].key <= to->key);
 		min = k->ts[i] < min ? k->ts[i] : min;
+		if (!tbrows_is_wanted(b, p, k, i))
+			continue;
+		p->rows[b->n] = (uint32_t)at;
+		to = &p->keys[b->n];
+		to->key = (uint64_t)k->ts[i] ^ (UINT64_C(1) << 63);
+		to->place = (uint32_t)b->n++;
+		to->type = type;
+		p->varies |= to->key ^ p->keys[0].key;
+		p->sorted = p->sorted && (to == p->keys || to[-1].key <= to->key);
 	}
-	if (b->variant == TBROWS_EXACT && b->n)
+	if (b->variant == TBROWS_EXACT && min != INT64_MAX)
 		b->zero_ns = min;
-	return keys;
+	return 0;
 }
 
 /* Fill row `to` from the trace. */
@@ -175,28 +271,28 @@ static void tbrows_fill(struct tbrows *b, struct tbrows_row *to, const struct tr
 
 /* Rows in time's order from the sorted keys. Blocks are walked in the file's order, so that
  * packed and spilled ones are read once. */
-static void tbrows_gather(struct tbrows *b, const struct tbrows_key *keys)
+static int tbrows_gather(struct tbrows *b, const struct tbrows_picked *p)
 {
-	uint64_t rows = trace_rows(b->trace), at;
-	uint32_t *place = xrealloc(NULL, rows + 1, sizeof(*place));
+	uint32_t *to = xrealloc(NULL, b->n + 1, sizeof(*to)), at = UINT32_MAX;
 	const struct trace_block *k = NULL;
-	struct tbrows_row *to;
 	size_t i;
 
-	memset(place, 0xff, (rows + 1) * sizeof(*place));
-	for (i = 0; i < b->n; i++)
-		place[keys[i].row] = (uint32_t)i;
-	for (at = 0; at < rows; at++) {
-		if (at % TRACE_BLOCK_ROWS == 0)
-			k = trace_block(b->trace, (uint32_t)(at / TRACE_BLOCK_ROWS));
-		if (place[at] == UINT32_MAX || !k)
-			continue;
-		to = &b->rows[place[at]];
-		tbrows_fill(b, to, k, (uint32_t)(at % TRACE_BLOCK_ROWS));
-		to->row = (uint32_t)at;
-		to->type = keys[place[at]].type;
+	for (i = 0; i < b->n; i++) {
+		to[p->keys[i].place] = (uint32_t)i;
+		b->rows[i].type = p->keys[i].type;
 	}
-	free(place);
+	for (i = 0; i < b->n; i++) {
+		if (p->rows[i] / TRACE_BLOCK_ROWS != at) {
+			at = p->rows[i] / TRACE_BLOCK_ROWS;
+			k = trace_block(b->trace, at);
+		}
+		if (!k)
+			break;
+		tbrows_fill(b, &b->rows[to[i]], k, p->rows[i] % TRACE_BLOCK_ROWS);
+		b->rows[to[i]].row = p->rows[i];
+	}
+	free(to);
+	return i < b->n ? -EIO : 0;
 }
 
 /* Threads: the plugin knows them by tid alone, however it is written. */
@@ -237,13 +333,23 @@ int32_t tbrows_lane(const struct tbrows *b, uint16_t track)
 	return track < trace_tracks(b->trace) ? b->lanes[track] : -1;
 }
 
+static void tbrows_measure_memory(struct tbrows *b)
+{
+	uint64_t n = b->from || b->to ? 0 : trace_memories(b->trace), i;
+	const struct trace_memory *m;
+
+	for (i = 0; i < n && (m = trace_memory_at(b->trace, i)) != NULL; i++) {
+		if ((!i && !b->n) || tbrows_time(b, m->ts) < b->profiler_start)
+			b->profiler_start = tbrows_time(b, m->ts);
+	}
+}
+
 /* Window and counts. */
 static void tbrows_measure(struct tbrows *b)
 {
 	uint32_t window = trace_find(b->trace, "PyTorch Profiler (0)");
-	const struct trace_memory *m;
 	const struct tbrows_row *r;
-	size_t i, n;
+	size_t i;
 
 	for (i = 0; i < b->n; i++) {
 		r = &b->rows[i];
@@ -263,11 +369,7 @@ static void tbrows_measure(struct tbrows *b)
 			b->end_ts = r->end;
 		}
 	}
-	m = trace_memories(b->trace, &n);
-	for (i = 0; i < n; i++) {
-		if ((!i && !b->n) || tbrows_time(b, m[i].ts) < b->profiler_start)
-			b->profiler_start = tbrows_time(b, m[i].ts);
-	}
+	tbrows_measure_memory(b);
 }
 
 int64_t tbrows_device(const struct tbrows *b, const struct tbrows_row *r)
@@ -279,27 +381,64 @@ int64_t tbrows_device(const struct tbrows *b, const struct tbrows_row *r)
 	return device;
 }
 
-int tbrows_new(struct trace *t, enum tbrows_variant variant, struct tbrows **ret)
+static int tbrows_make(struct tbrows *b, struct tbrows **ret)
 {
-	struct tbrows *b = xcalloc(1, sizeof(*b));
-	struct tbrows_key *keys;
-	uint64_t varies;
-	bool sorted;
+	struct tbrows_picked p;
+	int err;
 
-	b->trace = t;
-	b->variant = variant;
-	b->per_us = variant == TBROWS_PLUGIN ? 1 : 1000;
-	b->names = xcalloc((size_t)trace_texts(t) + 1, sizeof(*b->names));
-	keys = tbrows_pick(b, &varies, &sorted);
-	if (!sorted)
-		keys = tbrows_sort(keys, b->n, varies);
-	b->rows = xrealloc(NULL, b->n + 1, sizeof(*b->rows));
-	tbrows_gather(b, keys);
-	free(keys);
+	b->per_us = b->variant == TBROWS_PLUGIN ? 1 : 1000;
+	b->names = xcalloc((size_t)trace_texts(b->trace) + 1, sizeof(*b->names));
+	err = tbrows_pick(b, &p);
+	idmap_done(&p.launches);
+	idmap_done(&p.ops);
+	if (!err) {
+		if (!p.sorted)
+			p.keys = tbrows_sort(p.keys, b->n, p.varies);
+		b->rows = xrealloc(NULL, b->n + 1, sizeof(*b->rows));
+		err = tbrows_gather(b, &p);
+	}
+	free(p.keys);
+	free(p.rows);
+	if (err) {
+		tbrows_free(b);
+		return err;
+	}
 	tbrows_lanes(b);
 	tbrows_measure(b);
 	*ret = b;
 	return 0;
+}
+
+int tbrows_new(struct trace *t, enum tbrows_variant variant, struct tbrows **ret)
+{
+	struct tbrows *b = xcalloc(1, sizeof(*b));
+
+	b->trace = t;
+	b->variant = variant;
+	return tbrows_make(b, ret);
+}
+
+static int tbrows_new_some(struct trace *t, int64_t from, int64_t to, bool is_window,
+			   struct tbrows **ret)
+{
+	struct tbrows *b = xcalloc(1, sizeof(*b));
+
+	b->trace = t;
+	b->variant = TBROWS_EXACT;
+	b->from = from;
+	b->to = to;
+	b->is_window = is_window;
+	return tbrows_make(b, ret);
+}
+
+int tbrows_new_part(struct trace *t, int64_t from, int64_t to, struct tbrows **ret)
+{
+	return tbrows_new_some(t, from, to, false, ret);
+}
+
+int tbrows_new_window(struct trace *t, int64_t from, int64_t to, struct tbrows **ret)
+{
+	return tbrows_new_some(t, from, to, true, ret);
 }
 
 void tbrows_free(struct tbrows *b)

@@ -57,6 +57,8 @@ struct tbrows {
 	enum tbrows_variant variant;
 	double per_us;           /* units of times in one us: 1 (plugin), 1000 (exact) */
 	int64_t zero_ns;         /* exact: time 0; plugin: 0 */
+	int64_t from, to;        /* only what begins in it, ns; 0, 0: all */
+	bool is_window;          /* tbrows_new_window() */
 	struct tbrows_row *rows; /* by ts, then as in the file */
 	size_t n;
 	uint32_t n_lanes;
@@ -64,13 +66,22 @@ struct tbrows {
 	uint64_t count[TBROWS_TYPES];
 	double first, last;      /* smallest ts, largest end */
 	double start_ts, end_ts; /* "PyTorch Profiler (0)", else first and last */
-	double profiler_start;   /* smallest ts of rows and memory events */
+	double profiler_start;   /* smallest ts of rows and, of all of a trace, memory events */
 	uint16_t *names;         /* flags by text id, as tbrows_names() has them */
 };
 
-/* 0. The trace must outlive it. */
+/* 0, or -EIO: the trace's temporary file cannot be read. The trace must outlive it. */
 int tbrows_new(struct trace *t, enum tbrows_variant variant, struct tbrows **ret);
+/* Exact: only what begins in [from, to), ns as in the trace; 0, 0: all. Times are since the trace's
+ * first row all the same. */
+int tbrows_new_part(struct trace *t, int64_t from, int64_t to, struct tbrows **ret);
+/* The same with the work of devices that begins outside, if it belongs to a launch (by correlation)
+ * or an operator (by external id) that begins in it. */
+int tbrows_new_window(struct trace *t, int64_t from, int64_t to, struct tbrows **ret);
 void tbrows_free(struct tbrows *b); /* NULL is accepted */
+
+/* Is a time of the trace in its part? */
+bool tbrows_is_in(const struct tbrows *b, int64_t ts);
 
 /* enum tbnames_flag of a name. */
 uint16_t tbrows_names(const struct tbrows *b, uint32_t name);

@@ -6,20 +6,18 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "analyse/numeric.h"
 #include "analyse/spans.h"
 
-static void count_rows(const struct view *v, const uint32_t *ids, size_t n, struct temporal *t)
+static void count_rows(const struct spans_rows *rows, struct temporal *t)
 {
 	size_t i;
 
-	t->rows = n;
-	for (i = 0; i < n; i++) {
-		t->kernels[v->rows[ids[i]].class]++;
-		t->negative += v->rows[ids[i]].end < v->rows[ids[i]].ts;
-	}
+	t->rows = rows->n;
+	t->negative = rows->negative;
+	for (i = 0; i < rows->n; i++)
+		t->kernels[rows->list[i].class]++;
 }
 
 static void divide(const struct view *v, const struct spans *all, const struct spans *compute,
@@ -41,27 +39,26 @@ static void divide(const struct view *v, const struct spans *all, const struct s
 int temporal_of(const struct view *v, struct temporal *ret)
 {
 	struct spans all = {0}, compute = {0};
+	struct spans_rows rows = {0};
 	struct temporal t = {0};
-	uint32_t *ids = NULL;
-	size_t n = 0;
-	int rc = spans_rows(v, &ids, &n);
+	int rc = spans_rows_new(v, &rows);
 
-	if (!rc && !n)
+	if (!rc && !rows.n)
 		rc = -ENODATA;
 	/* HTA sorts the rows themselves first, and what it takes of them again. */
 	if (!rc)
-		rc = spans_order(v, ids, n);
+		rc = spans_rows_order(&rows);
 	if (!rc)
-		rc = spans_merge(v, ids, n, SPANS_ALL, &all);
+		rc = spans_merge(v, &rows, SPANS_ALL, &all);
 	if (!rc)
-		rc = spans_merge(v, ids, n, 1u << VIEW_COMPUTATION, &compute);
+		rc = spans_merge(v, &rows, 1u << VIEW_COMPUTATION, &compute);
 	if (!rc) {
-		count_rows(v, ids, n, &t);
+		count_rows(&rows, &t);
 		divide(v, &all, &compute, &t);
 		*ret = t;
 	}
 	spans_done(&all);
 	spans_done(&compute);
-	free(ids);
+	spans_rows_done(&rows);
 	return rc;
 }

@@ -77,6 +77,16 @@ enum tracediff_verdict {
 };
 extern const char *const tracediff_verdict_names[];
 
+/* By ranks where steps are skewed (mannwhitney_skew() beyond TRACEDIFF_SKEW on a side: a few
+ * steps are much longer than the others, and a mean says little) and there are enough of them
+ * that ranks can say something at the level (4 and 4 steps at 0.05). */
+enum tracediff_test {
+	TRACEDIFF_WELCH,
+	TRACEDIFF_RANKS
+};
+#define TRACEDIFF_SKEW 1.0
+extern const char *const tracediff_test_names[]; /* "welch", "ranks" */
+
 struct tracediff_side {
 	uint64_t calls;
 	double per_step; /* mean ns a step */
@@ -88,7 +98,10 @@ struct tracediff_item {
 	uint8_t kind, verdict;
 	struct tracediff_side side[2];
 	double delta;  /* ns a step, second less first */
-	double p, q;   /* Welch's, and adjusted for all names of the table; NaN untested */
+	double p;      /* Welch's; NaN untested */
+	double p_rank; /* Mann and Whitney's; NaN untested */
+	double q;      /* that of `test`, adjusted for all names of the table; NaN untested */
+	uint8_t test;  /* enum tracediff_test: which of them judges */
 	double effect; /* Hedges' g */
 };
 
@@ -97,6 +110,7 @@ struct tracediff_result {
 	size_t n;
 	size_t steps[2]; /* without any: 1, the whole trace */
 	bool has_steps[2];
+	bool is_few; /* steps of both are tested, but too few for a test by ranks */
 	double total[2][TRACEDIFF_KINDS]; /* mean ns a step, all names */
 	double step_ns[2];                /* mean length of a step; NaN without */
 };

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/mannwhitney.h"
 #include "analyse/nest.h"
 #include "analyse/room.h"
 #include "analyse/welch.h"
@@ -20,6 +21,11 @@ const char *const tracediff_verdict_names[] = {
 	[TRACEDIFF_SLOWER] = "slower",     [TRACEDIFF_FASTER] = "faster",
 	[TRACEDIFF_SAME] = "same",         [TRACEDIFF_UNSURE] = "unsure",
 	[TRACEDIFF_UNTESTED] = "untested",
+};
+
+const char *const tracediff_test_names[] = {
+	[TRACEDIFF_WELCH] = "welch",
+	[TRACEDIFF_RANKS] = "ranks",
 };
 
 struct sums {
@@ -160,7 +166,7 @@ static int add_side(struct sums *s, const struct view *v, int side)
 
 /* ---- tests ------------------------------------------------------------------------------- */
 
-static double describe(struct sums *s, size_t item, int side)
+static void describe(struct sums *s, size_t item, int side)
 {
 	struct tracediff_side *d = &s->r->items[item].side[side];
 	size_t n = s->r->steps[side];
@@ -173,12 +179,44 @@ static double describe(struct sums *s, size_t item, int side)
 		squares += (x[i] - d->per_step) * (x[i] - d->per_step);
 	d->spread = n > 1 ? sqrt(squares / (double)(n - 1)) : NAN;
 	s->r->total[side][s->r->items[item].kind] += d->per_step;
-	return squares;
+}
+
+static double level_of(const struct sums *s)
+{
+	return s->l->level > 0 ? s->l->level : 0.05;
+}
+
+/* Both tests of one name, and which of them counts. */
+static void test(const struct sums *s, size_t item, const struct mannwhitney *m)
+{
+	struct tracediff_item *it = &s->r->items[item];
+	const size_t *n = s->r->steps;
+	const double *x[2] = {&s->ns[0][item * n[0]], &s->ns[1][item * n[1]]};
+	double squares[2], skew;
+	struct mannwhitney_result u;
+	struct welch w;
+
+	for (int i = 0; i < 2; i++)
+		squares[i] =
+			n[i] > 1 ? it->side[i].spread * it->side[i].spread * (double)(n[i] - 1) : 0;
+	w = welch_test(it->side[0].per_step, squares[0], n[0], it->side[1].per_step, squares[1],
+		       n[1]);
+	it->delta = it->side[1].per_step - it->side[0].per_step;
+	it->p = w.p;
+	it->effect = w.effect;
+	it->p_rank = NAN;
+	if (n[0] < 2 || n[1] < 2)
+		return;
+	mannwhitney_test(m, x[0], x[1], &u);
+	it->p_rank = u.p;
+	skew = fmax(fabs(mannwhitney_skew(x[0], n[0])), fabs(mannwhitney_skew(x[1], n[1])));
+	if (skew > TRACEDIFF_SKEW && m->least <= level_of(s))
+		it->test = TRACEDIFF_RANKS;
 }
 
 static enum tracediff_verdict judge(const struct sums *s, const struct tracediff_item *it)
 {
-	double level = s->l->level > 0 ? s->l->level : 0.05;
+	double level = level_of(s);
 	double least = s->l->least > 0 ? s->l->least : 0.01;
 
 	if (!it->side[0].calls)
@@ -210,24 +248,26 @@ static int test_all(struct sums *s)
 	struct tracediff_result *r = s->r;
 	double *q = calloc(r->n + 1, sizeof(*q));
 	size_t *order = calloc(r->n + 1, sizeof(*order));
+	struct mannwhitney m = {.n = {0, 0}};
 
-	if (!q || !order) {
+	if (!q || !order || mannwhitney_new(r->steps[0], r->steps[1], &m)) {
 		free(q);
 		free(order);
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < r->n; i++) {
 		struct tracediff_item *it = &r->items[i];
-		double a = describe(s, i, 0), b = describe(s, i, 1);
-		struct welch w = welch_test(it->side[0].per_step, a, r->steps[0],
-					    it->side[1].per_step, b, r->steps[1]);
 
-		it->delta = it->side[1].per_step - it->side[0].per_step;
-		it->p = w.p;
-		it->effect = w.effect;
+		describe(s, i, 0);
+		describe(s, i, 1);
+		test(s, i, &m);
 		/* What is on one side only needs no test. */
-		q[i] = it->side[0].calls && it->side[1].calls ? w.p : NAN;
+		q[i] = !it->side[0].calls || !it->side[1].calls ? NAN
+		       : it->test == TRACEDIFF_RANKS            ? it->p_rank
+								: it->p;
 	}
+	r->is_few = r->steps[0] > 1 && r->steps[1] > 1 && m.least > level_of(s);
+	mannwhitney_free(&m);
 	welch_adjust(q, order, r->n);
 	for (size_t i = 0; i < r->n; i++) {
 		r->items[i].q = q[i];

@@ -22,7 +22,7 @@ enum verdict_kind {
 	VERDICT_COMMUNICATION, /* GPU: nothing but collectives */
 	VERDICT_STRAGGLER,     /* GPU: in a collective, waiting for another rank */
 	VERDICT_DATA,          /* GPU idle: the host waits for the data loader */
-	VERDICT_SYNC,          /* GPU idle: it ran dry while the host waited for it */
+	VERDICT_SYNC,          /* GPU idle: the host waited for it and lost its lead */
 	VERDICT_LAUNCH,        /* GPU idle: the host dispatches operators and launches kernels */
 	VERDICT_HOST,          /* GPU idle: the host runs other code, or sleeps */
 	VERDICT_PROFILER,      /* GPU idle: the recording itself (partly estimated) */
@@ -117,12 +117,15 @@ extern const struct verdict_rule verdict_rules[]; /* ended by id NULL */
  *     were recorded and its whole share is >= 25 %: such a trace does not show the step.
  *  3. Else the largest share with the profiler's left out, where compute and memory count
  *     as one ("the GPU works"): MEMORY if bytes-moving kernels are >= 2/3 of the two, else
- *     COMPUTE. At equal shares the first in the order of enum verdict_kind.
+ *     COMPUTE. At equal shares the first in the order of enum verdict_kind. But SYNC instead of
+ *     these two if it has >= 25 % and no other idle kind has more: what counts under it would be
+ *     gone without the waits.
  *  4. UNKNOWN if there is no time at all. */
 enum verdict_kind verdict_decide(const struct verdict_facts *f);
 /* The same with the profiler left out of 2: what the step is bound by without it. */
 enum verdict_kind verdict_behind(const struct verdict_facts *f);
 #define VERDICT_PROFILER_SHARE 0.25
+#define VERDICT_SYNC_SHARE 0.25
 #define VERDICT_MEMORY_PART (2.0 / 3.0)
 /* A rank is a straggler from this much of the median of the others on, if another rank waits
  * VERDICT_WAIT_SHARE of its time or more. */

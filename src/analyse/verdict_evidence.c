@@ -12,14 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Open calls of one thread, the innermost last. */
+/* Who is around a row: the innermost operator, outside of one that reads a number of the device,
+ * and the innermost Python function; text ids, 0 none. */
+struct around {
+	uint32_t op, python;
+	bool has_op, has_item;
+};
+
+/* Open calls of one thread, the innermost last, each with what is around a row in it. */
 #define OPEN_MAX 64
 struct open_calls {
 	struct {
 		int64_t end;
-		uint32_t name;
-		uint8_t cat;
-		bool is_item;
+		struct around inside;
 	} at[OPEN_MAX];
 	unsigned n;
 };
@@ -34,11 +39,19 @@ struct piece {
 	int64_t dur;
 };
 
+/* Collectives of one name. */
+struct comm {
+	int64_t least, us, count; /* us: the shortest, all */
+};
+
 struct evidence {
 	struct verdict_work *w;
 	struct idmap index; /* kind << 32 | name -> place in items */
 	struct verdict_item *items;
 	size_t n, cap;
+	struct idmap comm_index; /* name -> place in comms */
+	struct comm *comms;
+	size_t n_comms, cap_comms;
 	struct open_calls *open; /* by track */
 	struct piece pieces[PIECES_MAX];
 	size_t n_pieces;
@@ -47,9 +60,10 @@ struct evidence {
 	bool compiled, single_process, data_parallel, overflow;
 };
 
-static struct verdict_item *item(struct evidence *e, enum verdict_kind kind, uint32_t name)
+static struct verdict_item *item_at(struct evidence *e, int64_t key, enum verdict_kind kind,
+				    uint32_t name)
 {
-	uint32_t *at = idmap_at(&e->index, (int64_t)kind << 32 | name);
+	uint32_t *at = idmap_at(&e->index, key);
 
 	if (*at == IDMAP_NONE) {
 		if (room_for(&e->items, e->n, &e->cap, sizeof(*e->items))) {
@@ -60,6 +74,11 @@ static struct verdict_item *item(struct evidence *e, enum verdict_kind kind, uin
 		*at = (uint32_t)e->n++;
 	}
 	return &e->items[*at];
+}
+
+static struct verdict_item *item(struct evidence *e, enum verdict_kind kind, uint32_t name)
+{
+	return item_at(e, (int64_t)kind << 32 | name, kind, name);
 }
 
 static void count(struct evidence *e, enum verdict_kind kind, uint32_t name, int64_t ns)
@@ -81,23 +100,47 @@ static int64_t clipped(const struct verdict_work *w, const struct view_row *row)
 	return b > a ? b - a : 0;
 }
 
+static void count_comm(struct evidence *e, const struct view_row *row)
+{
+	uint32_t *at = idmap_at(&e->comm_index, row->name);
+	int64_t us = (row->end - row->ts) / 1000;
+	struct comm *c;
+
+	if (*at == IDMAP_NONE) {
+		if (room_for(&e->comms, e->n_comms, &e->cap_comms, sizeof(*e->comms))) {
+			e->overflow = true;
+			return;
+		}
+		e->comms[e->n_comms] = (struct comm){.least = INT64_MAX};
+		*at = (uint32_t)e->n_comms++;
+	}
+	c = &e->comms[*at];
+	us = us < IDMAP_NONE ? us : IDMAP_NONE - 1;
+	c->least = us < c->least ? us : c->least;
+	c->us += us;
+	c->count++;
+}
+
 static void count_gpu(struct evidence *e, const struct view_row *row)
 {
 	enum verdict_kind kind = verdict_gpu_kind(e->w, row);
-	const char *name = trace_text(e->w->t, row->name, NULL);
+	unsigned says = verdict_says(e->w, row->name);
 	int64_t ns = clipped(e->w, row);
 
 	count(e, kind, row->name, ns);
-	if (kind == VERDICT_COMMUNICATION)
+	if (kind == VERDICT_COMMUNICATION) {
 		count(e, VERDICT_STRAGGLER, row->name,
 		      verdict_within(&e->w->layer[LAYER_WAIT], row->ts, row->end));
+		if (ns)
+			count_comm(e, row);
+	}
 	if (kind == VERDICT_COMPUTE) {
 		e->compute_ns += ns;
-		e->tensor_ns += kclass_is_tensor(name) ? ns : 0;
+		e->tensor_ns += says & SAYS_TENSOR ? ns : 0;
 	}
 	if (kind == VERDICT_COPY) {
 		e->copy_ns += ns;
-		e->pageable_ns += strstr(name, "Pageable") ? ns : 0;
+		e->pageable_ns += says & SAYS_PAGEABLE ? ns : 0;
 	}
 	if (row->cat == TRACE_CAT_KERNEL) {
 		e->kernel_ns += row->end - row->ts;
@@ -106,48 +149,52 @@ static void count_gpu(struct evidence *e, const struct view_row *row)
 }
 
 /* Close what has ended on this thread, then tell who is around the row. */
-static void around(struct open_calls *o, const struct view_row *row, uint32_t *ret_op,
-		   uint32_t *ret_python, bool *ret_outermost)
+static struct around around(struct open_calls *o, const struct view_row *row)
 {
-	bool has_item = false;
-
-	*ret_op = *ret_python = 0;
-	*ret_outermost = true;
 	while (o->n && o->at[o->n - 1].end <= row->ts)
 		o->n--;
-	for (unsigned i = 0; i < o->n; i++) {
-		if (o->at[i].cat == TRACE_CAT_PYTHON_FUNCTION) {
-			*ret_python = o->at[i].name;
-		} else if (o->at[i].cat == TRACE_CAT_CPU_OP) {
-			*ret_outermost = false;
-			if (!has_item)
-				*ret_op = o->at[i].name;
-			has_item |= o->at[i].is_item;
-		}
-	}
+	return o->n ? o->at[o->n - 1].inside : (struct around){0};
 }
 
-static void open_call(struct open_calls *o, const struct view_row *row, bool is_item)
+static void open_call(struct open_calls *o, const struct view_row *row, struct around a,
+		      bool is_item)
 {
 	if (o->n == OPEN_MAX || row->end <= row->ts)
 		return;
+	if (row->cat == TRACE_CAT_PYTHON_FUNCTION) {
+		a.python = row->name;
+	} else {
+		a.has_op = true;
+		a.op = a.has_item ? a.op : row->name;
+		a.has_item |= is_item;
+	}
 	o->at[o->n].end = row->end;
-	o->at[o->n].name = row->name;
-	o->at[o->n].cat = row->cat;
-	o->at[o->n++].is_item = is_item;
+	o->at[o->n++].inside = a;
 }
 
-static void count_sync(struct evidence *e, const struct view_row *row, uint32_t op, uint32_t python)
+/* Waits of one call at different places are different things to change. */
+static int64_t sync_key(uint32_t name, uint32_t op, uint32_t stack)
 {
-	struct verdict_item *i = item(e, VERDICT_SYNC, row->name);
-	uint32_t stack = trace_args(e->w->t, row->args)->stack;
+	uint64_t h = (uint64_t)name * 0x9e3779b97f4a7c15ull;
 
+	h = (h ^ op) * 0xbf58476d1ce4e5b9ull;
+	h = (h ^ h >> 31 ^ stack) * 0x94d049bb133111ebull;
+	return (int64_t)VERDICT_SYNC << 56 | (int64_t)(h >> 8);
+}
+
+static void count_sync(struct evidence *e, const struct view_row *row, struct around a)
+{
+	uint32_t stack = trace_args(e->w->t, row->args)->stack;
+	struct verdict_item *i;
+
+	stack = stack ? stack : a.python;
+	i = item_at(e, sync_key(row->name, a.op, stack), VERDICT_SYNC, row->name);
 	if (!i)
 		return;
 	i->ns += clipped(e->w, row);
 	i->count++;
-	i->within = op ? op : i->within;
-	i->stack = stack ? stack : python ? python : i->stack;
+	i->within = a.op;
+	i->stack = stack;
 }
 
 static void count_host(struct evidence *e, const struct view_row *row)
@@ -156,12 +203,10 @@ static void count_host(struct evidence *e, const struct view_row *row)
 	struct open_calls *o = &e->open[row->track];
 	enum verdict_host kind = verdict_host_kind(w, row);
 	enum verdict_kind busy = w->has_gpu ? VERDICT_LAUNCH : VERDICT_COMPUTE;
-	uint32_t op, python;
-	bool outermost;
+	struct around a = around(o, row);
 
-	around(o, row, &op, &python, &outermost);
 	if (kind == HOST_SYNC) {
-		count_sync(e, row, op, python);
+		count_sync(e, row, a);
 		w->r->syncs++;
 	} else if (kind == HOST_LAUNCH || kind == HOST_GRAPH) {
 		w->r->launches++;
@@ -171,11 +216,11 @@ static void count_host(struct evidence *e, const struct view_row *row)
 		      verdict_within(&w->idle[VERDICT_DATA], row->ts, row->end));
 	} else if (kind == HOST_COLLECTIVE && !w->has_gpu) {
 		count(e, VERDICT_COMMUNICATION, row->name, clipped(w, row));
-	} else if (row->cat == TRACE_CAT_CPU_OP && kind != HOST_MARK && outermost) {
+	} else if (row->cat == TRACE_CAT_CPU_OP && kind != HOST_MARK && !a.has_op) {
 		count(e, busy, row->name, verdict_within(&w->idle[busy], row->ts, row->end));
 	}
 	if (row->cat == TRACE_CAT_CPU_OP && kind != HOST_MARK)
-		open_call(o, row, kind == HOST_ITEM);
+		open_call(o, row, a, kind == HOST_ITEM);
 }
 
 /* The longest pieces of other host code. */
@@ -241,17 +286,11 @@ static void name_pieces(struct evidence *e, const struct view_row *row)
 
 static void note_name(struct evidence *e, const struct view_row *row)
 {
-	const char *name = trace_text(e->w->t, row->name, NULL);
+	unsigned says = verdict_says(e->w, row->name);
 
-	if (row->cat == TRACE_CAT_PYTHON_FUNCTION)
-		return;
-	if (strstr(name, "CompiledFxGraph") || !strncmp(name, "Torch-Compiled Region", 21) ||
-	    !strncmp(name, "CompiledFunction", 16))
-		e->compiled = true;
-	else if (strstr(name, "_SingleProcessDataLoaderIter"))
-		e->single_process = true;
-	else if (!strcmp(name, "DataParallel.forward"))
-		e->data_parallel = true;
+	e->compiled |= (says & SAYS_COMPILED) != 0;
+	e->single_process |= (says & SAYS_SINGLE_PROCESS) != 0;
+	e->data_parallel |= (says & SAYS_DATA_PARALLEL) != 0;
 }
 
 static void count_row(struct evidence *e, const struct view_row *row)
@@ -265,13 +304,11 @@ static void count_row(struct evidence *e, const struct view_row *row)
 	if (row->cat == TRACE_CAT_OVERHEAD)
 		count(e, VERDICT_PROFILER, row->name, clipped(e->w, row));
 	if (row->cat == TRACE_CAT_PYTHON_FUNCTION) {
-		while (o->n && o->at[o->n - 1].end <= row->ts)
-			o->n--;
-		open_call(o, row, false);
+		open_call(o, row, around(o, row), false);
 	}
 	if (row->cat == TRACE_CAT_PYTHON_FUNCTION ||
 	    (verdict_is_host(row) && verdict_host_kind(e->w, row) == HOST_MARK &&
-	     view_step_number(trace_text(e->w->t, row->name, NULL)) < 0))
+	     !(verdict_says(e->w, row->name) & SAYS_STEP)))
 		name_pieces(e, row);
 	if (verdict_is_host(row)) {
 		note_name(e, row);
@@ -312,52 +349,34 @@ static void keep_largest(struct evidence *e)
 }
 
 /* Part of communication time above the shortest of its name. */
-static double comm_spread(struct evidence *e)
+static double comm_spread(const struct evidence *e)
 {
-	const struct view *v = e->w->v;
-	struct idmap least;
-	int64_t all = 0, floor_ns = 0;
+	int64_t all = 0, least = 0;
 
-	idmap_init(&least); /* name -> shortest, us to fit 32 bits */
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < v->n; i++) {
-			const struct view_row *row = &v->rows[i];
-			int64_t us = (row->end - row->ts) / 1000;
-			uint32_t *at;
-
-			if (!verdict_is_gpu(row) || !clipped(e->w, row) ||
-			    verdict_gpu_kind(e->w, row) != VERDICT_COMMUNICATION)
-				continue;
-			us = us < 0 ? 0 : us < IDMAP_NONE ? us : IDMAP_NONE - 1;
-			at = idmap_at(&least, row->name);
-			if (pass) {
-				all += us;
-				floor_ns += *at;
-			} else if (*at == IDMAP_NONE || us < *at) {
-				*at = (uint32_t)us;
-			}
-		}
+	for (size_t i = 0; i < e->n_comms; i++) {
+		all += e->comms[i].us;
+		least += e->comms[i].least * e->comms[i].count;
 	}
-	idmap_done(&least);
-	return all ? 1 - (double)floor_ns / (double)all : NAN;
+	return all ? 1 - (double)least / (double)all : NAN;
 }
 
 /* Peak of allocated memory of a device over its size. */
 static double peak(struct trace *t)
 {
-	size_t n_memory, n_devices;
-	const struct trace_memory *m = trace_memories(t, &n_memory);
+	uint64_t n_memory = trace_memories(t);
+	const struct trace_memory *m;
+	size_t n_devices;
 	const struct trace_device *d = trace_devices(t, &n_devices);
 	double best = NAN;
 
-	for (size_t i = 0; i < n_memory; i++)
+	for (uint64_t i = 0; i < n_memory && (m = trace_memory_at(t, i)) != NULL; i++)
 		for (size_t k = 0; k < n_devices; k++) {
 			double part;
 
-			if (m[i].device_type != 1 || m[i].device != d[k].id || d[k].memory <= 0 ||
-			    m[i].allocated < 0)
+			if (m->device_type != 1 || m->device != d[k].id || d[k].memory <= 0 ||
+			    m->allocated < 0)
 				continue;
-			part = (double)m[i].allocated / (double)d[k].memory;
+			part = (double)m->allocated / (double)d[k].memory;
 			if (isnan(best) || part > best)
 				best = part;
 		}
@@ -428,6 +447,7 @@ int verdict_evidence(struct verdict_work *w)
 		return rc;
 	e->w = w;
 	idmap_init(&e->index);
+	idmap_init(&e->comm_index);
 	e->open = calloc((size_t)trace_tracks(w->t) + 1, sizeof(*e->open));
 	if (e->open && !find_pieces(e)) {
 		for (size_t i = 0; i < w->v->n; i++)
@@ -446,7 +466,9 @@ int verdict_evidence(struct verdict_work *w)
 		fill_measures(e);
 	}
 	free(e->items);
+	free(e->comms);
 	free(e->open);
+	idmap_done(&e->comm_index);
 	idmap_done(&e->index);
 	free(e);
 	return rc;

@@ -9,18 +9,10 @@
 
 #include <string.h>
 
-int verdict_add(struct verdict_spans *l, int64_t ts, int64_t end)
+int verdict_append(struct verdict_spans *l, int64_t ts, int64_t end)
 {
-	int rc;
+	int rc = room_for(&l->s, l->n, &l->cap, sizeof(*l->s));
 
-	if (end <= ts)
-		return 0;
-	if (l->n && ts <= l->s[l->n - 1].end) {
-		if (end > l->s[l->n - 1].end)
-			l->s[l->n - 1].end = end;
-		return 0;
-	}
-	rc = room_for(&l->s, l->n, &l->cap, sizeof(*l->s));
 	if (rc)
 		return rc;
 	l->s[l->n++] = (struct view_span){ts, end};
@@ -49,50 +41,11 @@ int64_t verdict_within(const struct verdict_spans *l, int64_t ts, int64_t end)
 	return sum;
 }
 
-bool verdict_is_gpu(const struct view_row *row)
+void verdict_learn_gpu(struct verdict_work *w, const struct view_row *row)
 {
-	switch (row->cat) {
-	case TRACE_CAT_KERNEL:
-	case TRACE_CAT_GPU_MEMCPY:
-	case TRACE_CAT_GPU_MEMSET:
-	case TRACE_CAT_MTIA_CCP_EVENTS:
-	case TRACE_CAT_COLLECTIVE_COMM:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool is_call(const struct view_row *row)
-{
-	switch (row->cat) {
-	case TRACE_CAT_CUDA_RUNTIME:
-	case TRACE_CAT_CUDA_DRIVER:
-	case TRACE_CAT_MTIA_RUNTIME:
-	case TRACE_CAT_XPU_RUNTIME:
-	case TRACE_CAT_XPU_DRIVER:
-	case TRACE_CAT_PRIVATEUSE1_RUNTIME:
-	case TRACE_CAT_PRIVATEUSE1_DRIVER:
-		return true;
-	default:
-		return false;
-	}
-}
-
-bool verdict_is_host(const struct view_row *row)
-{
-	return row->cat == TRACE_CAT_CPU_OP || row->cat == TRACE_CAT_USER_ANNOTATION ||
-	       is_call(row);
-}
-
-enum verdict_kind verdict_gpu_kind(struct verdict_work *w, const struct view_row *row)
-{
-	struct verdict_name_class *c = &w->names[row->name];
-
 	/* Copies and fills are told by category too: their names are theirs alone. */
-	if (!c->gpu)
-		c->gpu = (uint8_t)(1 + kclass_gpu(trace_text(w->t, row->name, NULL), row->cat));
-	return c->gpu - 1;
+	w->names[row->name].gpu =
+		(uint8_t)(1 + kclass_gpu(trace_text(w->t, row->name, NULL), row->cat));
 }
 
 static enum verdict_host host_kind(const char *name, const struct view_row *row)
@@ -105,9 +58,9 @@ static enum verdict_host host_kind(const char *name, const struct view_row *row)
 		return HOST_COLLECTIVE;
 	if (row->cat == TRACE_CAT_USER_ANNOTATION || kclass_is_mark(name))
 		return HOST_MARK;
-	switch (is_call(row) ? kclass_call(name) : KCLASS_CALL_OTHER) {
+	switch (verdict_is_call(row) ? kclass_call(name) : KCLASS_CALL_OTHER) {
 	case KCLASS_CALL_LAUNCH:
-		return HOST_LAUNCH;
+		return strstr(name, "emcpy") ? HOST_COPY : HOST_LAUNCH;
 	case KCLASS_CALL_GRAPH:
 		return HOST_GRAPH;
 	case KCLASS_CALL_SYNC:
@@ -117,13 +70,28 @@ static enum verdict_host host_kind(const char *name, const struct view_row *row)
 	}
 }
 
-enum verdict_host verdict_host_kind(struct verdict_work *w, const struct view_row *row)
+void verdict_learn_host(struct verdict_work *w, const struct view_row *row)
 {
-	struct verdict_name_class *c = &w->names[row->name];
+	w->names[row->name].host = (uint8_t)(1 + host_kind(trace_text(w->t, row->name, NULL), row));
+}
 
-	if (!c->host)
-		c->host = (uint8_t)(1 + host_kind(trace_text(w->t, row->name, NULL), row));
-	return c->host - 1;
+void verdict_learn_says(struct verdict_work *w, uint32_t name)
+{
+	const char *text = trace_text(w->t, name, NULL);
+	unsigned says = SAYS_KNOWN;
+
+	says |= kclass_is_tensor(text) ? SAYS_TENSOR : 0;
+	says |= strstr(text, "Pageable") ? SAYS_PAGEABLE : 0;
+	says |= strstr(text, "DtoH") ? SAYS_TO_HOST : 0;
+	says |= view_step_number(text) >= 0 ? SAYS_STEP : 0;
+	if (strstr(text, "CompiledFxGraph") || !strncmp(text, "Torch-Compiled Region", 21) ||
+	    !strncmp(text, "CompiledFunction", 16))
+		says |= SAYS_COMPILED;
+	else if (strstr(text, "_SingleProcessDataLoaderIter"))
+		says |= SAYS_SINGLE_PROCESS;
+	else if (!strcmp(text, "DataParallel.forward"))
+		says |= SAYS_DATA_PARALLEL;
+	w->names[name].says = (uint8_t)says;
 }
 
 static int add_step(struct verdict_rank *r, size_t *cap, int64_t number, int64_t ts, int64_t end)
@@ -175,7 +143,7 @@ int verdict_windows(struct verdict_work *w)
 			/* The profiler's own last wait is not the program's. */
 			if (!verdict_is_gpu(row) && row->cat != TRACE_CAT_CPU_OP &&
 			    row->cat != TRACE_CAT_USER_ANNOTATION &&
-			    !(is_call(row) && verdict_host_kind(w, row) != HOST_SYNC))
+			    !(verdict_is_call(row) && verdict_host_kind(w, row) != HOST_SYNC))
 				continue;
 			from = row->ts < from ? row->ts : from;
 			to = row->end > to ? row->end : to;
@@ -263,6 +231,24 @@ static int add_uncovered(struct verdict_work *w)
 	return rc;
 }
 
+/* A row in which the host waits: the profiler, the GPU, or room in a queue. */
+static bool is_blocked(struct verdict_work *w, const struct view_row *row)
+{
+	if (row->cat == TRACE_CAT_OVERHEAD)
+		return true;
+	if (!verdict_is_host(row))
+		return false;
+	switch (verdict_host_kind(w, row)) {
+	case HOST_SYNC:
+		return true;
+	case HOST_LAUNCH:
+	case HOST_GRAPH:
+		return row->end - row->ts >= VERDICT_BLOCKED_NS;
+	default:
+		return false;
+	}
+}
+
 int verdict_layers(struct verdict_work *w)
 {
 	const struct view *v = w->v;
@@ -284,6 +270,8 @@ int verdict_layers(struct verdict_work *w)
 		else if (l != LAYER_OVERHEAD)
 			w->has_host = true;
 		rc = verdict_add(&w->layer[l], row->ts, row->end);
+		if (!rc && is_blocked(w, row))
+			rc = verdict_add(&w->blocked, row->ts, row->end);
 		if (rc)
 			return rc;
 	}

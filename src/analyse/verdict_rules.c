@@ -23,7 +23,7 @@ static const struct verdict_name names[VERDICT_KINDS] = {
 	[VERDICT_DATA] = {"data", "data loader",
 			  "the GPU is idle while the host waits for the next batch"},
 	[VERDICT_SYNC] = {"sync", "synchronisation",
-			  "the GPU ran dry while the host waited for it, and waits for new work"},
+			  "the GPU has nothing because the host waited for it and lost its lead"},
 	[VERDICT_LAUNCH] = {"launch", "host / launch",
 			    "the GPU is idle while the host dispatches operators and launches"},
 	[VERDICT_HOST] = {"host", "other host code",
@@ -162,8 +162,8 @@ const struct verdict_rule verdict_rules[] = {
 	 "{percent} of the GPU's work moves bytes only (by kernel name); most of it in {top}.",
 	 "torch.compile or fused kernels join element-wise work; a fused optimizer.", NULL,
 	 VERDICT_WITH_GPU},
-	{"sync-each-step", VERDICT_SYNC, VERDICT_M_SYNCS_PER_STEP, 1, false, NONE,
-	 "{value} waits of the host for the GPU a step ({top}).",
+	{"sync-each-step", VERDICT_SYNC, VERDICT_M_SYNCS_PER_STEP, 1, false, VERDICT_M_SHARE, 0.02,
+	 "{value} waits of the host for the GPU a step cost {share} of the time ({top}).",
 	 "Avoid .item() and blocking copies in each step: read metrics every N steps.", NULL,
 	 VERDICT_WITH_GPU},
 	{"launch-many", VERDICT_LAUNCH, VERDICT_M_SHARE, 0.10, false, VERDICT_M_LAUNCHES_PER_STEP,
@@ -251,6 +251,15 @@ static double share(const struct verdict_facts *f, enum verdict_kind kind)
 	return f->shares.total > 0 ? (double)f->shares.ns[kind] / (double)f->shares.total : 0;
 }
 
+/* Waits cost a quarter of the time or more, and more than any other idle time. */
+static bool is_sync(const struct verdict_shares *s)
+{
+	for (int k = VERDICT_COPY; k < VERDICT_KINDS; k++)
+		if (k != VERDICT_PROFILER && s->ns[k] > s->ns[VERDICT_SYNC])
+			return false;
+	return (double)s->ns[VERDICT_SYNC] >= VERDICT_SYNC_SHARE * (double)s->total;
+}
+
 enum verdict_kind verdict_behind(const struct verdict_facts *f)
 {
 	const int64_t *ns = f->shares.ns;
@@ -267,6 +276,8 @@ enum verdict_kind verdict_behind(const struct verdict_facts *f)
 		best = ns[k];
 		kind = k;
 	}
+	if (kind == VERDICT_COMPUTE && is_sync(&f->shares))
+		return VERDICT_SYNC;
 	if (kind == VERDICT_COMPUTE &&
 	    (double)ns[VERDICT_MEMORY] >= VERDICT_MEMORY_PART * (double)gpu && gpu > 0)
 		kind = VERDICT_MEMORY;

@@ -12,14 +12,28 @@ struct cursor {
 	size_t at[LAYERS];
 };
 
+/* Clocks of host and device differ by so much. */
+#define SKEW_NS 10000
+
+/* The wait for the GPU that runs at t, or ended just before; NULL: none. */
+static const struct view_span *wait_at(const struct verdict_work *w, const struct cursor *c,
+				       int64_t t)
+{
+	const struct verdict_spans *s = &w->layer[LAYER_SYNC];
+	size_t at = c->at[LAYER_SYNC];
+
+	if (at < s->n && s->s[at].ts <= t)
+		return &s->s[at];
+	return at && s->s[at - 1].end >= t - SKEW_NS ? &s->s[at - 1] : NULL;
+}
+
 /* The layer that counts at t, and until when this stays so (at most end). */
 static enum verdict_layer look(const struct verdict_work *w, struct cursor *c, int64_t t,
-			       int64_t end, int64_t *ret_until, bool *ret_sync)
+			       int64_t end, int64_t *ret_until)
 {
 	enum verdict_layer first = LAYERS;
 
 	*ret_until = end;
-	*ret_sync = false;
 	for (enum verdict_layer l = 0; l < LAYERS; l++) {
 		const struct verdict_spans *s = &w->layer[l];
 		int64_t change;
@@ -32,7 +46,6 @@ static enum verdict_layer look(const struct verdict_work *w, struct cursor *c, i
 		if (change <= t) {
 			change = s->s[c->at[l]].end;
 			first = first == LAYERS ? l : first;
-			*ret_sync |= l == LAYER_SYNC;
 		}
 		if (change < *ret_until)
 			*ret_until = change;
@@ -40,9 +53,8 @@ static enum verdict_layer look(const struct verdict_work *w, struct cursor *c, i
 	return first;
 }
 
-/* What an instant of a layer is counted under. from_sync: the GPU ran dry while the host was
- * waiting for it, and has had nothing since. */
-static enum verdict_kind kind_of(const struct verdict_work *w, enum verdict_layer l, bool from_sync)
+/* What an instant of a layer is counted under. */
+static enum verdict_kind kind_of(const struct verdict_work *w, enum verdict_layer l)
 {
 	static const enum verdict_kind kinds[LAYERS] = {
 		[LAYER_COMPUTE] = VERDICT_COMPUTE,    [LAYER_MEMORY] = VERDICT_MEMORY,
@@ -64,35 +76,68 @@ static enum verdict_kind kind_of(const struct verdict_work *w, enum verdict_laye
 	}
 	if (l == LAYERS && !w->has_host)
 		return VERDICT_UNKNOWN;
-	if (l == LAYERS || l == LAYER_WORK || l == LAYER_COLLECTIVE)
-		return from_sync ? VERDICT_SYNC : VERDICT_LAUNCH;
-	return kinds[l];
+	return l == LAYERS ? VERDICT_LAUNCH : kinds[l];
+}
+
+/* What waiting costs. A host that waits until the GPU ran dry has lost the lead that it would
+ * have had without: as long as the call took, everything that it does next would have come
+ * earlier. So of the idle time that follows, up to that length would not be there. Beyond it the
+ * host was too slow anyway, and what it did is to blame; what the data loader or the profiler
+ * takes of it counts as theirs. */
+struct lead {
+	int64_t left; /* ns */
+	bool is_idle; /* the GPU, since the last look */
+};
+
+static enum verdict_kind lead_takes(const struct verdict_work *w, const struct cursor *c,
+				    struct lead *lead, enum verdict_layer l, int64_t t,
+				    int64_t *until)
+{
+	enum verdict_kind kind = kind_of(w, l);
+	const struct view_span *wait;
+
+	if (l <= LAYER_COMM || !w->has_gpu) {
+		lead->is_idle = false;
+		return kind;
+	}
+	if (!lead->is_idle) {
+		wait = wait_at(w, c, t);
+		lead->left = wait ? wait->end - wait->ts : lead->left;
+	}
+	lead->is_idle = true;
+	if ((kind == VERDICT_LAUNCH || kind == VERDICT_HOST) && lead->left > 0) {
+		kind = VERDICT_SYNC;
+		if (*until - t > lead->left)
+			*until = t + lead->left;
+	}
+	lead->left -= *until - t < lead->left ? *until - t : lead->left;
+	return kind;
+}
+
+/* Kinds whose time evidence is looked for in. */
+static bool is_kept(const struct verdict_work *w, enum verdict_kind kind)
+{
+	return !(w->has_gpu && (kind <= VERDICT_COPY || kind == VERDICT_SYNC)) &&
+	       kind != VERDICT_UNKNOWN;
 }
 
 int verdict_sweep(struct verdict_work *w)
 {
 	struct cursor c = {{0}};
-	bool from_sync = false, was_idle = false;
+	struct lead lead = {0};
 
 	for (size_t i = 0; i < w->r->n_steps; i++) {
 		struct verdict_step *step = &w->r->steps[i];
 		int64_t until;
 
 		for (int64_t t = step->ts; t < step->end; t = until) {
-			bool in_sync;
-			enum verdict_layer l = look(w, &c, t, step->end, &until, &in_sync);
-			enum verdict_kind kind;
-			int rc;
+			enum verdict_layer l = look(w, &c, t, step->end, &until);
+			enum verdict_kind kind = lead_takes(w, &c, &lead, l, t, &until);
+			int rc = 0;
 
-			if (l <= LAYER_COMM)
-				from_sync = was_idle = false;
-			else if (!was_idle) {
-				was_idle = true;
-				from_sync = in_sync;
-			}
-			kind = kind_of(w, l, from_sync);
 			step->shares.ns[kind] += until - t;
-			rc = verdict_add(&w->idle[kind], t, until);
+			if (is_kept(w, kind))
+				rc = verdict_add(&w->idle[kind], t, until);
 			if (rc)
 				return rc;
 		}

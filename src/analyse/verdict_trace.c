@@ -17,6 +17,7 @@ static void done(struct verdict_work *w)
 		free(w->layer[l].s);
 	for (int k = 0; k < VERDICT_KINDS; k++)
 		free(w->idle[k].s);
+	free(w->blocked.s);
 	free(w->names);
 }
 
@@ -67,38 +68,19 @@ static void add_up(struct verdict_work *w)
 /* What this rank itself needs a step: of the host, its time but for waits of any kind (sync
  * calls, launches that found the queue full, the profiler's own); of the GPU, all but
  * communication. */
-static int own_time(struct verdict_work *w)
+static void own_time(struct verdict_work *w)
 {
-	struct verdict_spans blocked = {NULL, 0, 0};
 	int64_t host = 0, gpu = 0, n = w->r->n_steps ? (int64_t)w->r->n_steps : 1;
 	const int64_t *ns = w->r->facts.shares.ns;
-	int rc = 0;
 
-	for (size_t i = 0; i < w->v->n && !rc; i++) {
-		const struct view_row *row = &w->v->rows[i];
-		enum verdict_host kind;
-
-		if (row->cat == TRACE_CAT_OVERHEAD) {
-			rc = verdict_add(&blocked, row->ts, row->end);
-			continue;
-		}
-		if (!verdict_is_host(row))
-			continue;
-		kind = verdict_host_kind(w, row);
-		if (kind == HOST_SYNC || ((kind == HOST_LAUNCH || kind == HOST_GRAPH) &&
-					  row->end - row->ts >= VERDICT_BLOCKED_NS))
-			rc = verdict_add(&blocked, row->ts, row->end);
-	}
 	for (size_t i = 0; i < w->r->n_steps; i++) {
 		const struct verdict_step *s = &w->r->steps[i];
 
-		host += s->end - s->ts - verdict_within(&blocked, s->ts, s->end);
+		host += s->end - s->ts - verdict_within(&w->blocked, s->ts, s->end);
 	}
-	free(blocked.s);
 	if (w->has_gpu)
 		gpu = ns[VERDICT_COMPUTE] + ns[VERDICT_MEMORY] + ns[VERDICT_COPY];
 	w->r->own = (w->has_host && host > gpu ? host : gpu) / n;
-	return rc;
 }
 
 static int judge(struct verdict_work *w)
@@ -111,8 +93,7 @@ static int judge(struct verdict_work *w)
 	verdict_recording(w);
 	add_up(w);
 	rc = verdict_evidence(w);
-	if (!rc)
-		rc = own_time(w);
+	own_time(w);
 	r->kind = verdict_decide(&r->facts);
 	r->behind = verdict_behind(&r->facts);
 	return rc;

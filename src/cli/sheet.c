@@ -12,10 +12,12 @@
 #define SHEET_LINE_MAX (64u << 20) /* bytes of a line of CSV */
 
 struct sheet_cell {
+	union { /* by the column's kind */
+		int64_t i;
+		double d;
+		char *text;
+	};
 	bool known;
-	int64_t i;
-	double d;
-	char *text;
 };
 
 struct sheet {
@@ -48,12 +50,23 @@ void sheet_free(struct sheet *s)
 	size_t i;
 
 	for (i = 0; s && i < s->n; i++)
-		free(s->cells[i].text);
+		if (s->columns[i % s->n_columns].kind == SHEET_TEXT && s->cells[i].known)
+			free(s->cells[i].text);
 	if (s) {
 		free(s->cells);
 		free(s->hidden);
 	}
 	free(s);
+}
+
+static bool sheet_is_double(enum sheet_kind kind)
+{
+	return kind == SHEET_PERCENT || kind == SHEET_NUMBER || kind == SHEET_US;
+}
+
+static enum sheet_kind sheet_next(const struct sheet *s)
+{
+	return s->columns[s->n % s->n_columns].kind;
 }
 
 static void sheet_add(struct sheet *s, struct sheet_cell c)
@@ -69,7 +82,10 @@ void sheet_text(struct sheet *s, const char *text)
 
 void sheet_int(struct sheet *s, int64_t v)
 {
-	sheet_add(s, (struct sheet_cell){.known = true, .i = v, .d = (double)v});
+	if (sheet_is_double(sheet_next(s)))
+		sheet_double(s, (double)v);
+	else
+		sheet_add(s, (struct sheet_cell){.known = true, .i = v});
 }
 
 void sheet_double(struct sheet *s, double v)
@@ -191,11 +207,6 @@ void sheet_print(const struct sheet *s, const struct term *term, FILE *to, size_
 }
 
 /* ---- for programs ------------------------------------------------------------------- */
-
-static bool sheet_is_double(enum sheet_kind kind)
-{
-	return kind == SHEET_PERCENT || kind == SHEET_NUMBER || kind == SHEET_US;
-}
 
 void sheet_json(const struct sheet *s, struct json *j)
 {

@@ -92,6 +92,7 @@ static const struct sheet_column trace_launch_sync_columns[] = {
 	{"wait_ns", "WAITS", SHEET_NS, 0},
 	{"longest_ns", "LONGEST", SHEET_NS, TABLE_DROP},
 	{"idle_ns", "THEN IDLE", SHEET_NS, 0},
+	{"cost_ns", "COSTS", SHEET_NS, 0},
 	{"call", "CALL", SHEET_TEXT, TABLE_ELIDE},
 	{"operator", "OPERATOR", SHEET_TEXT, TABLE_ELIDE},
 	{"python", "PYTHON", SHEET_TEXT, TABLE_ELIDE},
@@ -117,6 +118,7 @@ static int trace_launch_waits(struct tracecmd_set *s, struct traceout *o)
 			sheet_int(sheet, w->sites[k].wait);
 			sheet_int(sheet, w->sites[k].longest);
 			sheet_int(sheet, w->sites[k].idle);
+			sheet_int(sheet, w->sites[k].cost);
 			trace_text_cell(sheet, s->trace[i], w->sites[k].call);
 			trace_text_cell(sheet, s->trace[i], w->sites[k].op);
 			trace_text_cell(sheet, s->trace[i], w->sites[k].python);
@@ -194,7 +196,7 @@ static int trace_launch_delays(struct tracecmd_set *s, struct traceout *o)
 	return err;
 }
 
-static int trace_launch_fill(struct tracecmd_set *s, struct traceout *o)
+int trace_launch_fill(struct tracecmd_set *s, struct traceout *o)
 {
 	struct sheet *sheet = sheet_new("launch", "Calls that give the device work",
 					trace_launch_columns, ARRAY_LEN(trace_launch_columns)),
@@ -231,17 +233,19 @@ static int trace_launch_fill(struct tracecmd_set *s, struct traceout *o)
 
 int trace_launch(int argc, char **argv)
 {
-	static const struct tracecmd_wish devices = {.command = "trace launch",
-						     .views = TRACECMD_DEVICE_ROWS},
-					  all = {.command = "trace launch",
-						 .views = TRACECMD_ALL_ROWS};
+	struct tracecmd_wish wish = {.command = "trace launch", .views = TRACECMD_DEVICE_ROWS};
 
-	return trace_run(trace_launch_operators || trace_launch_syncs ? &all : &devices,
-			 trace_launch_fill, argc, argv);
+	if (trace_launch_operators || trace_launch_syncs)
+		wish.views = TRACECMD_ALL_ROWS;
+	if (trace_launch_pairs) /* of two rows each */
+		wish.need.row_more = trace_list_bytes(ARRAY_LEN(trace_launch_pair_columns)) / 2;
+	return trace_run(&wish, trace_launch_fill, argc, argv);
 }
 
 /* ---- queue -------------------------------------------------------------------------------------
  */
+
+#define TRACE_QUEUE_ROW 40 /* bytes of a row, beside those of the view */
 
 static int64_t trace_queue_full = QUEUE_FULL;
 static bool trace_queue_points;
@@ -317,7 +321,7 @@ static void trace_queue_stream(const struct tracecmd_set *s, size_t i, const str
 	}
 }
 
-static int trace_queue_fill(struct tracecmd_set *s, struct traceout *o)
+int trace_queue_fill(struct tracecmd_set *s, struct traceout *o)
 {
 	struct sheet *sheet = sheet_new("queue", "Work that waits on each stream",
 					trace_queue_columns, ARRAY_LEN(trace_queue_columns)),
@@ -357,9 +361,11 @@ static int trace_queue_fill(struct tracecmd_set *s, struct traceout *o)
 
 int trace_queue(int argc, char **argv)
 {
-	static const struct tracecmd_wish wish = {.command = "trace queue",
-						  .views = TRACECMD_DEVICE_ROWS};
+	struct tracecmd_wish wish = {.command = "trace queue", .views = TRACECMD_DEVICE_ROWS};
 
+	wish.need.row_more = TRACE_QUEUE_ROW;
+	if (trace_queue_points)
+		wish.need.row_more += trace_list_bytes(ARRAY_LEN(trace_queue_point_columns));
 	return trace_run(&wish, trace_queue_fill, argc, argv);
 }
 
@@ -431,7 +437,7 @@ static void trace_bandwidth_kind(const struct tracecmd_set *s, size_t i, const s
 	}
 }
 
-static int trace_bandwidth_fill(struct tracecmd_set *s, struct traceout *o)
+int trace_bandwidth_fill(struct tracecmd_set *s, struct traceout *o)
 {
 	struct sheet *sheet = sheet_new("bandwidth", "Copies", trace_bandwidth_columns,
 					ARRAY_LEN(trace_bandwidth_columns)),
@@ -469,8 +475,9 @@ static int trace_bandwidth_fill(struct tracecmd_set *s, struct traceout *o)
 
 int trace_bandwidth(int argc, char **argv)
 {
-	static const struct tracecmd_wish wish = {.command = "trace bandwidth",
-						  .views = TRACECMD_DEVICE_ROWS};
+	struct tracecmd_wish wish = {.command = "trace bandwidth", .views = TRACECMD_DEVICE_ROWS};
 
+	if (trace_bandwidth_points)
+		wish.need.row_more = trace_list_bytes(ARRAY_LEN(trace_bandwidth_point_columns));
 	return trace_run(&wish, trace_bandwidth_fill, argc, argv);
 }

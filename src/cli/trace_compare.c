@@ -72,6 +72,8 @@ static const struct sheet_column trace_diff_columns[] = {
 	{"spread_before_us", "", SHEET_US, SHEET_DATA},
 	{"spread_after_us", "", SHEET_US, SHEET_DATA},
 	{"p", "", SHEET_NUMBER, SHEET_DATA},
+	{"p_rank", "", SHEET_NUMBER, SHEET_DATA},
+	{"test", "TEST", SHEET_TEXT, 0},
 	{"q", "Q", SHEET_NUMBER, 0},
 	{"effect", "", SHEET_NUMBER, SHEET_DATA},
 	{"name", "NAME", SHEET_TEXT, TABLE_ELIDE},
@@ -125,6 +127,8 @@ static void trace_diff_item(struct sheet *sheet, const struct tracediff_item *it
 	trace_number(sheet, a->spread / 1e3);
 	trace_number(sheet, b->spread / 1e3);
 	trace_number(sheet, it->p);
+	trace_number(sheet, it->p_rank);
+	isnan(it->q) ? sheet_missing(sheet) : sheet_text(sheet, tracediff_test_names[it->test]);
 	trace_number(sheet, it->q);
 	trace_number(sheet, it->effect);
 	sheet_text(sheet, it->name);
@@ -197,9 +201,13 @@ static int trace_diff_fill(struct tracecmd_set *s, struct traceout *o)
 	traceout_say(
 		o, "inputs",
 		"Before: %s, %zu %s; after: %s, %zu %s. Slower and faster: Welch's test over "
-		"the steps, q (adjusted for all names) below 0.05 and a change of 1 %% or more.",
+		"the steps, where they are skewed that of Mann and Whitney (ranks), q (adjusted "
+		"for all names) below 0.05 and a change of 1 %% or more.%s",
 		trace_path(s->trace[0]), r->steps[0], r->steps[0] == 1 ? "step" : "steps",
-		trace_path(s->trace[1]), r->steps[1], r->steps[1] == 1 ? "step" : "steps");
+		trace_path(s->trace[1]), r->steps[1], r->steps[1] == 1 ? "step" : "steps",
+		r->is_few ? " Steps this few are judged as if they scattered like a normal "
+			    "distribution: record four of each or more to be sure."
+			  : "");
 	tracediff_steps_free(r);
 	tracegaps_say(o, s, TRACEGAPS_GPU | TRACEGAPS_STEPS);
 	return 0;

@@ -56,8 +56,6 @@ static void trace_face_part(struct buf *b, uint64_t n, const char *what)
 /* "5,123 operators, 2,553 runtime calls, ..." */
 static void trace_face_rows(const struct trace *t, struct buf *b)
 {
-	size_t n;
-
 	trace_face_part(b, trace_cat_count(t, TRACE_CAT_CPU_OP), "operators");
 	trace_face_part(b,
 			trace_cat_count(t, TRACE_CAT_CUDA_RUNTIME) +
@@ -79,8 +77,7 @@ static void trace_face_rows(const struct trace *t, struct buf *b)
 			"annotations");
 	trace_face_part(b, trace_cat_count(t, TRACE_CAT_PYTHON_FUNCTION), "Python calls");
 	trace_face_part(b, trace_cat_count(t, TRACE_CAT_CUDA_SYNC), "waits");
-	trace_memories(t, &n);
-	trace_face_part(b, n, "memory events");
+	trace_face_part(b, trace_memories(t), "memory events");
 }
 
 /* "8 x NVIDIA A100": equal names together. */

@@ -15,6 +15,7 @@
 #include "cli/outfile.h"
 #include "cli/progress.h"
 #include "cli/tracegaps.h"
+#include "cli/traceparts.h"
 
 #define TRACE_FLAME_MAX (1u << 30) /* bytes of a picture or file */
 
@@ -214,6 +215,7 @@ static int trace_flame_file_out(const struct tracecmd_set *s, const struct stack
 	trace_flame_write(s, r, form, &out);
 	progress_end();
 	tracecmd_signals_default();
+	traceparts_warn(s);
 	err = out.error ? err_set(&e, out.error, "the file would be larger than 1 GiB") : 0;
 	if (!err)
 		err = outfile_open(&f, trace_flame_file, &e);

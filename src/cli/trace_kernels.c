@@ -15,6 +15,8 @@
 #include "base/mem.h"
 #include "cli/tracegaps.h"
 
+#define TRACE_KERNELS_ROW 30 /* bytes of a row, beside those of the view */
+
 static int64_t trace_kernels_names;
 static bool trace_annotations_host;
 
@@ -90,58 +92,37 @@ static const char *const trace_kernels_class[VIEW_CLASSES] = {
 	[VIEW_OTHER] = "other",
 };
 
-/* Rows of all files, to be sorted together. */
-struct trace_kernels_row {
-	struct aggregate_row row;
-	size_t file;
-};
-
-struct trace_kernels_all {
-	struct trace_kernels_row *rows;
-	size_t n, cap;
-	int64_t sum;
-};
-
-static void trace_kernels_take(struct trace_kernels_all *all, const struct aggregate *a,
-			       size_t file)
-{
-	size_t i;
-
-	for (i = 0; i < a->n; i++) {
-		all->rows = xgrow(all->rows, all->n, &all->cap, sizeof(*all->rows));
-		all->rows[all->n++] = (struct trace_kernels_row){a->rows[i], file};
-		all->sum += a->rows[i].sum;
-	}
-}
-
 static int trace_kernels_by_sum(const void *a, const void *b)
 {
-	const struct trace_kernels_row *x = a, *y = b;
+	const struct aggregate_row *x = a, *y = b;
 	int order;
 
-	if (x->row.sum != y->row.sum)
-		return (x->row.sum < y->row.sum) - (x->row.sum > y->row.sum);
-	if (x->file != y->file)
-		return (x->file > y->file) - (x->file < y->file);
-	order = strcmp(x->row.name, y->row.name);
-	return order ? order : (int)x->row.class - (int)y->row.class;
+	if (x->sum != y->sum)
+		return (x->sum < y->sum) - (x->sum > y->sum);
+	if (x->view != y->view)
+		return (x->view > y->view) - (x->view < y->view);
+	order = strcmp(x->name, y->name);
+	return order ? order : (int)x->class - (int)y->class;
 }
 
 static void trace_kernels_rows(const struct tracecmd_set *s, struct sheet *sheet,
-			       struct trace_kernels_all *all, bool with_class)
+			       struct aggregate *a, bool with_class)
 {
+	int64_t sum = 0;
 	size_t i;
 
-	if (all->n)
-		qsort(all->rows, all->n, sizeof(*all->rows), trace_kernels_by_sum);
-	for (i = 0; i < all->n; i++) {
-		const struct aggregate_row *r = &all->rows[i].row;
+	if (a->n)
+		qsort(a->rows, a->n, sizeof(*a->rows), trace_kernels_by_sum);
+	for (i = 0; i < a->n; i++)
+		sum += a->rows[i].sum;
+	for (i = 0; i < a->n; i++) {
+		const struct aggregate_row *r = &a->rows[i];
 
-		traceout_file(sheet, s, all->rows[i].file);
+		traceout_file(sheet, s, r->view);
 		if (with_class)
 			sheet_text(sheet, trace_kernels_class[r->class]);
 		sheet_int(sheet, r->sum);
-		trace_number(sheet, all->sum ? 100 * (double)r->sum / (double)all->sum : 0);
+		trace_number(sheet, sum ? 100 * (double)r->sum / (double)sum : 0);
 		sheet_int(sheet, (int64_t)r->calls);
 		sheet_double(sheet, r->mean_us);
 		sheet_double(sheet, r->std_us);
@@ -149,17 +130,15 @@ static void trace_kernels_rows(const struct tracecmd_set *s, struct sheet *sheet
 		sheet_int(sheet, r->max);
 		sheet_text(sheet, r->name);
 	}
-	free(all->rows);
 }
 
-static int trace_kernels_fill(struct tracecmd_set *s, struct traceout *o)
+int trace_kernels_fill(struct tracecmd_set *s, struct traceout *o)
 {
 	struct aggregate_options opt = trace_kernels_aggregate(KERNELS_MOST);
 	struct sheet *types = sheet_new("types", "Kinds of work", trace_kernels_types,
 					ARRAY_LEN(trace_kernels_types)),
 		     *names = sheet_new("kernels", "Kernels", trace_kernels_columns,
 					ARRAY_LEN(trace_kernels_columns));
-	struct trace_kernels_all all = {0};
 	struct kernels k;
 	size_t i;
 	int err = kernels_new(s->view, s->n, &opt, &k);
@@ -173,24 +152,17 @@ static int trace_kernels_fill(struct tracecmd_set *s, struct traceout *o)
 		sheet_int(types, k.types[i].time);
 		sheet_double(types, k.types[i].pct);
 	}
+	trace_kernels_rows(s, names, &k.names, true);
 	kernels_done(&k);
-	for (i = 0; i < s->n && !err; i++) {
-		err = kernels_new(&s->view[i], 1, &opt, &k);
-		if (err)
-			break;
-		trace_kernels_take(&all, &k.names, i);
-		kernels_done(&k);
-	}
-	trace_kernels_rows(s, names, &all, true);
-	if (!err)
-		tracegaps_say(o, s, TRACEGAPS_GPU);
-	return err;
+	tracegaps_say(o, s, TRACEGAPS_GPU);
+	return 0;
 }
 
 int trace_kernels(int argc, char **argv)
 {
 	static const struct tracecmd_wish wish = {.command = "trace kernels",
-						  .views = TRACECMD_DEVICE_ROWS};
+						  .views = TRACECMD_DEVICE_ROWS,
+						  .need = {.row_more = TRACE_KERNELS_ROW}};
 
 	return trace_run(&wish, trace_kernels_fill, argc, argv);
 }
@@ -258,7 +230,7 @@ static void trace_annotations_none(struct traceout *o)
 				 "PyTorch write none): --host shows those of the host.");
 }
 
-static int trace_annotations_fill(struct tracecmd_set *s, struct traceout *o)
+int trace_annotations_fill(struct tracecmd_set *s, struct traceout *o)
 {
 	struct aggregate_options opt = trace_kernels_aggregate(ANNOTATIONS_MOST);
 	struct sheet *sheet = sheet_new("annotations",
@@ -268,29 +240,22 @@ static int trace_annotations_fill(struct tracecmd_set *s, struct traceout *o)
 					ARRAY_LEN(trace_annotations_columns)),
 		     *work = sheet_new("work", "Work by the innermost annotation around it",
 				       trace_annotations_work, ARRAY_LEN(trace_annotations_work));
-	struct trace_kernels_all all = {0};
-	struct aggregate a;
-	size_t i;
-	int err = 0;
+	struct aggregate a = {0};
+	int err = annotations_new(s->view, s->n, !trace_annotations_host, &opt, &a);
 
 	traceout_sheet(o, sheet);
 	traceout_sheet(o, work);
-	for (i = 0; i < s->n && !err; i++) {
-		err = annotations_new(&s->view[i], 1, !trace_annotations_host, &opt, &a);
-		if (!err) {
-			trace_kernels_take(&all, &a, i);
-			aggregate_done(&a);
-		}
-		err = err == -ENODATA ? 0 : err;
-	}
-	if (!err && !all.n)
+	if (err && err != -ENODATA)
+		return err;
+	if (!a.n)
 		trace_annotations_none(o);
-	else if (!err)
+	else
 		traceout_say(o, "definition",
 			     "Annotations lie within each other: shares are of the sum of all, not "
 			     "of the time that passed.");
-	trace_kernels_rows(s, sheet, &all, false);
-	return err ? err : trace_annotations_inner(s, work);
+	trace_kernels_rows(s, sheet, &a, false);
+	aggregate_done(&a);
+	return trace_annotations_inner(s, work);
 }
 
 int trace_annotations(int argc, char **argv)

@@ -220,7 +220,7 @@ static int trace_mem_one(struct tracecmd_set *s, size_t i, const struct trace_me
 	struct trace_tb tb;
 	int64_t first;
 	size_t k;
-	int err = trace_tb_new(s->trace[i], &tb);
+	int err = trace_tb_new(s, i, &tb);
 
 	if (err)
 		return err;
@@ -275,7 +275,11 @@ static int trace_mem_fill(struct tracecmd_set *s, struct traceout *o)
 
 int trace_memory(int argc, char **argv)
 {
-	static const struct tracecmd_wish wish = {.command = "trace memory"};
+	struct tracecmd_wish wish = {.command = "trace memory",
+				     .fits = TRACECMD_PARTS,
+				     .need = {.work = TRACEFIT_MEMORY}};
 
+	if (trace_mem_timeline)
+		wish.need.event_more = trace_list_bytes(ARRAY_LEN(trace_mem_points));
 	return trace_run(&wish, trace_mem_fill, argc, argv);
 }

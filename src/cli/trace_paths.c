@@ -276,12 +276,13 @@ static int trace_critical_fill(struct tracecmd_set *s, struct traceout *o)
 
 int trace_critical(int argc, char **argv)
 {
-	static const struct tracecmd_wish wish = {.command = "trace critical-path",
-						  .views = TRACECMD_ALL_ROWS};
+	struct tracecmd_wish wish = {.command = "trace critical-path", .views = TRACECMD_ALL_ROWS};
 	struct critical_options c = {0};
 
 	if (trace_critical_instances(&c))
 		return 2;
+	if (trace_critical_path)
+		wish.need.row_more = trace_list_bytes(ARRAY_LEN(trace_critical_links));
 	return trace_run(&wish, trace_critical_fill, argc, argv);
 }
 

@@ -252,12 +252,15 @@ static void *trace_ranks_main(void *arg)
 {
 	struct view_options o = {.rule = VIEW_EXACT};
 	struct trace_ranks_thread *t = arg;
+	const struct tracecmd_set *s = t->job->set;
 	struct view *v;
 	size_t i;
 
 	t->err = ranks_new(&t->set);
-	while (!t->err && (i = atomic_fetch_add(&t->job->next, 1)) < t->job->set->n) {
-		t->err = view_new(&t->job->set->trace[i], 1, &o, &v);
+	while (!t->err && (i = atomic_fetch_add(&t->job->next, 1)) < s->n) {
+		o.from = s->fit[i].from;
+		o.to = s->fit[i].to;
+		t->err = view_new(&s->trace[i], 1, &o, &v);
 		if (t->err)
 			break;
 		t->err = ranks_add(t->set, v, &t->e);
@@ -465,7 +468,7 @@ static int trace_ranks_plugin(struct tracecmd_set *s, struct traceout *o)
 	traceout_sheet(o, ops);
 	traceout_sheet(o, steps);
 	for (i = 0; i < s->n && !err; i++) {
-		err = trace_tb_new(s->trace[i], &tb[i]);
+		err = trace_tb_new(s, i, &tb[i]);
 		made += !err;
 		rows[i] = tb[i].rows;
 		of[i] = tb[i].steps;
@@ -490,8 +493,13 @@ int trace_ranks(int argc, char **argv)
 {
 	static const struct tracecmd_wish views = {.command = "trace ranks",
 						   .views = TRACECMD_ALL_ROWS},
-					  rows = {.command = "trace ranks", .texts = true},
-					  each = {.command = "trace ranks"};
+					  rows = {.command = "trace ranks",
+						  .texts = true,
+						  .fits = TRACECMD_TOGETHER,
+						  .need = {.work = TRACEFIT_STEPS}},
+					  each = {.command = "trace ranks",
+						  .fits = TRACECMD_PARTS,
+						  .need = {.work = TRACEFIT_VIEW}};
 
 	if (tracecmd_opt.hta && tracecmd_opt.plugin) {
 		fputs("lapse trace ranks: --hta and --plugin do not go together\n", stderr);

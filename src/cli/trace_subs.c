@@ -51,6 +51,18 @@ int trace_run(const struct tracecmd_wish *w,
 	return status;
 }
 
+#define TRACE_LIST_CELL 16   /* of a sheet */
+#define TRACE_LIST_TEXTS 160 /* of a row: names of kernels are long */
+#define TRACE_LIST_SHOWN 48  /* of a cell where all are made a document before they are written */
+
+uint32_t trace_list_bytes(size_t columns)
+{
+	bool is_whole = tracecmd_opt.json || (!tracecmd_opt.csv && !tracecmd_opt.limit);
+
+	return (uint32_t)(columns * (TRACE_LIST_CELL + (is_whole ? TRACE_LIST_SHOWN : 0)) +
+			  TRACE_LIST_TEXTS * (is_whole ? 2 : 1));
+}
+
 bool trace_is_told(const struct tracecmd_set *s, size_t i, enum coverage_id id)
 {
 	bool is_part = tracecmd_opt.steps || (s->fit && s->fit[i].to);

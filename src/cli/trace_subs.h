@@ -22,6 +22,9 @@ const struct opt *trace_steps_options(void); /* all, and --steps */
 int trace_run(const struct tracecmd_wish *w,
 	      int (*fill)(struct tracecmd_set *s, struct traceout *o), int argc, char **argv);
 
+/* Bytes of a row of a sheet of so many columns, for lists that are as long as the trace. */
+uint32_t trace_list_bytes(size_t columns);
+
 /* Can coverage judge this on the view? Of a part of a trace it cannot know what lies outside. */
 bool trace_is_told(const struct tracecmd_set *s, size_t i, enum coverage_id id);
 
@@ -31,6 +34,16 @@ void trace_number(struct sheet *sheet, double v);
 void trace_describe(struct sheet *sheet, const struct numeric_describe *d);
 /* A text of a trace by its id; missing for 0. */
 void trace_text_cell(struct sheet *sheet, const struct trace *t, uint32_t id);
+
+/* What those add of which `tables` prints all. */
+int trace_temporal_fill(struct tracecmd_set *s, struct traceout *o);
+int trace_idle_fill(struct tracecmd_set *s, struct traceout *o);
+int trace_kernels_fill(struct tracecmd_set *s, struct traceout *o);
+int trace_overlap_fill(struct tracecmd_set *s, struct traceout *o);
+int trace_launch_fill(struct tracecmd_set *s, struct traceout *o);
+int trace_queue_fill(struct tracecmd_set *s, struct traceout *o);
+int trace_bandwidth_fill(struct tracecmd_set *s, struct traceout *o);
+int trace_annotations_fill(struct tracecmd_set *s, struct traceout *o);
 
 /* One line each in tracecmds.c. */
 int trace_temporal(int argc, char **argv);
@@ -49,6 +62,8 @@ const struct opt *trace_queue_options(void);
 int trace_queue(int argc, char **argv);
 const struct opt *trace_bandwidth_options(void);
 int trace_bandwidth(int argc, char **argv);
+const struct opt *trace_tables_options(void);
+int trace_tables(int argc, char **argv);
 
 int trace_steps(int argc, char **argv);
 const struct opt *trace_gpu_options(void);
@@ -79,6 +94,8 @@ const struct opt *trace_convert_options(void);
 int trace_convert(int argc, char **argv);
 const struct opt *trace_merge_options(void);
 int trace_merge(int argc, char **argv);
+const struct opt *trace_import_options(void);
+int trace_import(int argc, char **argv);
 int trace_validate(int argc, char **argv);
 const struct opt *trace_repair_options(void);
 int trace_repair(int argc, char **argv);

@@ -331,38 +331,44 @@ static bool *trace_summary_steps_of(const struct trace *t)
 	return ret;
 }
 
+struct trace_summary_times {
+	struct trace_summary_name *kernels, *operators; /* by text id */
+	const bool *steps;
+};
+
+static void trace_summary_time(void *arg, const struct view_row *r, int64_t self)
+{
+	struct trace_summary_times *x = arg;
+	struct trace_summary_name *name = NULL;
+
+	if (r->is_gpu)
+		name = &x->kernels[r->name];
+	else if (r->cat == TRACE_CAT_CPU_OP && !x->steps[r->name])
+		name = &x->operators[r->name];
+	if (!name)
+		return;
+	name->calls++;
+	name->ns += self;
+}
+
 static int trace_summary_add_top(struct trace_summary *m, size_t i)
 {
-	struct nest_options opt = {.order = NEST_EXACT};
-	const struct view *v = &m->set->view[i];
-	size_t n = trace_texts(m->set->trace[i]), k;
-	struct trace_summary_name *names = xcalloc(n, sizeof(*names));
+	size_t n = trace_texts(m->set->trace[i]);
 	bool *steps = trace_summary_steps_of(m->set->trace[i]);
-	struct nest *t;
-	int err;
+	struct trace_summary_times x = {
+		.kernels = xcalloc(n, sizeof(*x.kernels)),
+		.operators = xcalloc(n, sizeof(*x.operators)),
+		.steps = steps,
+	};
+	int err = nest_self(&m->set->view[i], trace_summary_time, &x);
 
-	for (k = 0; k < v->n; k++)
-		if (v->rows[k].is_gpu) {
-			names[v->rows[k].name].calls++;
-			names[v->rows[k].name].ns += v->rows[k].end - v->rows[k].ts;
-		}
-	trace_summary_top(m, i, names, n, m->kernels, m->seen_kernels);
-	memset(names, 0, n * sizeof(*names));
-	err = nest_new(v, &opt, &t);
-	for (k = 0; !err && k < t->n; k++) {
-		const struct view_row *r = &v->rows[t->row[k]];
-
-		if (r->cat != TRACE_CAT_CPU_OP || steps[r->name])
-			continue;
-		names[r->name].calls++;
-		names[r->name].ns += t->self[k];
-	}
 	if (!err) {
-		trace_summary_top(m, i, names, n, m->operators, m->seen_operators);
-		nest_free(t);
+		trace_summary_top(m, i, x.kernels, n, m->kernels, m->seen_kernels);
+		trace_summary_top(m, i, x.operators, n, m->operators, m->seen_operators);
 	}
+	free(x.kernels);
+	free(x.operators);
 	free(steps);
-	free(names);
 	return err;
 }
 

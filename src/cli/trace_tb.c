@@ -16,10 +16,12 @@
 
 #define TRACE_TB_SPARK 24 /* columns */
 
-int trace_tb_new(struct trace *t, struct trace_tb *ret)
+int trace_tb_new(const struct tracecmd_set *s, size_t i, struct trace_tb *ret)
 {
 	struct trace_tb tb = {0};
-	int err = tbrows_new(t, tracecmd_opt.plugin ? TBROWS_PLUGIN : TBROWS_EXACT, &tb.rows);
+	int err = tracecmd_opt.plugin ? tbrows_new(s->trace[i], TBROWS_PLUGIN, &tb.rows)
+				      : tbrows_new_part(s->trace[i], s->fit ? s->fit[i].from : 0,
+							s->fit ? s->fit[i].to : 0, &tb.rows);
 
 	if (!err)
 		err = tbtree_new(tb.rows, &tb.tree);
@@ -175,7 +177,7 @@ static int trace_steps_fill(struct tracecmd_set *s, struct traceout *o)
 	traceout_sheet(o, mean);
 	traceout_sheet(o, comm);
 	for (i = 0; i < s->n && !err; i++) {
-		err = trace_tb_new(s->trace[i], &tb);
+		err = trace_tb_new(s, i, &tb);
 		if (err)
 			break;
 		trace_steps_one(s, i, &tb, steps);
@@ -200,7 +202,8 @@ static int trace_steps_fill(struct tracecmd_set *s, struct traceout *o)
 
 int trace_steps(int argc, char **argv)
 {
-	static const struct tracecmd_wish wish = {.command = "trace steps"};
+	static const struct tracecmd_wish wish = {
+		.command = "trace steps", .fits = TRACECMD_PARTS, .need = {.work = TRACEFIT_STEPS}};
 
 	return trace_run(&wish, trace_steps_fill, argc, argv);
 }
@@ -305,7 +308,7 @@ static int trace_gpu_one(struct tracecmd_set *s, size_t i, struct sheet *sheet, 
 	struct tbgpu *gpu = NULL;
 	struct trace_tb tb;
 	size_t k, n;
-	int err = trace_tb_new(s->trace[i], &tb);
+	int err = trace_tb_new(s, i, &tb);
 
 	if (err)
 		return err;
@@ -362,7 +365,8 @@ static int trace_gpu_fill(struct tracecmd_set *s, struct traceout *o)
 
 int trace_gpu(int argc, char **argv)
 {
-	static const struct tracecmd_wish wish = {.command = "trace gpu"};
+	static const struct tracecmd_wish wish = {
+		.command = "trace gpu", .fits = TRACECMD_PARTS, .need = {.work = TRACEFIT_STEPS}};
 
 	return trace_run(&wish, trace_gpu_fill, argc, argv);
 }

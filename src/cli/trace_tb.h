@@ -15,8 +15,9 @@ struct trace_tb {
 	struct tbsteps *steps;
 };
 
-/* By the exact rule, or the plugin's with --plugin. 0 or -errno. */
-int trace_tb_new(struct trace *t, struct trace_tb *ret);
+/* Of trace i by the exact rule, the part that fits, or all by the plugin's with --plugin. 0 or
+ * -errno. */
+int trace_tb_new(const struct tracecmd_set *s, size_t i, struct trace_tb *ret);
 void trace_tb_done(struct trace_tb *tb);
 
 /* A time of the variant in microseconds. */

@@ -50,7 +50,7 @@ static void trace_temporal_row(struct sheet *sheet, const struct temporal *t)
 	sheet_int(sheet, (int64_t)t->negative);
 }
 
-static int trace_temporal_fill(struct tracecmd_set *s, struct traceout *o)
+int trace_temporal_fill(struct tracecmd_set *s, struct traceout *o)
 {
 	struct sheet *sheet = sheet_new("temporal", "Time of the devices", trace_temporal_columns,
 					ARRAY_LEN(trace_temporal_columns));
@@ -163,7 +163,7 @@ static void trace_idle_sheet(const struct tracecmd_set *s, size_t i, const struc
 		}
 }
 
-static int trace_idle_fill(struct tracecmd_set *s, struct traceout *o)
+int trace_idle_fill(struct tracecmd_set *s, struct traceout *o)
 {
 	struct sheet *sheet = sheet_new("idle", "Why streams had nothing to do", trace_idle_columns,
 					ARRAY_LEN(trace_idle_columns));
@@ -211,7 +211,7 @@ static const struct sheet_column trace_overlap_columns[] = {
 	{"overlap_pct", "HIDDEN", SHEET_PERCENT, 0},
 };
 
-static int trace_overlap_fill(struct tracecmd_set *s, struct traceout *o)
+int trace_overlap_fill(struct tracecmd_set *s, struct traceout *o)
 {
 	struct sheet *sheet = sheet_new("overlap", "Communication behind computation",
 					trace_overlap_columns, ARRAY_LEN(trace_overlap_columns));

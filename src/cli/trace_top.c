@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * trace_top.c - `lapse trace top`: operators and kernels by name, the numbers of
- * key_averages(), or with --plugin of torch-tb-profiler's operator and kernel views.
- * Definitions are in docs/trace-numbers.md.
+ * key_averages(). Definitions are in docs/trace-numbers.md.
  */
-#include "cli/trace_subs.h"
+#include "cli/trace_top.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,15 +12,15 @@
 #include <string.h>
 
 #include "analyse/keyavg.h"
-#include "analyse/tbkernels.h"
 #include "analyse/tbmodules.h"
 #include "analyse/tbnames.h"
-#include "analyse/tbops.h"
 #include "base/mem.h"
 #include "base/near.h"
 #include "cli/progress.h"
+#include "cli/trace_subs.h"
 #include "cli/trace_tb.h"
 #include "cli/tracegaps.h"
+#include "cli/traceparts.h"
 
 static const char *trace_top_sort, *trace_top_by;
 static int64_t trace_top_depth;
@@ -196,7 +195,7 @@ static int trace_top_window(const struct tbrows *b, struct keyavg_options *o)
 	return 0;
 }
 
-static int trace_top_options_of(struct keyavg_options *o)
+int trace_top_options_of(struct keyavg_options *o)
 {
 	char *list = xstrdup(trace_top_by ? trace_top_by : "name"), *save = NULL, *word;
 	int status = 0;
@@ -244,11 +243,74 @@ static int trace_top_check_sort(void)
 	return 2;
 }
 
+static int trace_top_at_once(struct tracecmd_set *s, size_t i, struct keyavg_options *opt,
+			     struct keyavg **ret)
+{
+	struct tbrows *rows = NULL;
+	int err = tbrows_new_part(s->trace[i], s->fit[i].from, s->fit[i].to, &rows);
+
+	if (!err)
+		err = trace_top_window(rows, opt);
+	if (!err)
+		err = keyavg_new(rows, opt, ret);
+	tbrows_free(rows);
+	return err;
+}
+
+/* All rows, but not at once. */
+static int trace_top_windows(struct tracecmd_set *s, size_t i, const struct keyavg_options *opt,
+			     struct keyavg **ret)
+{
+	const struct tracefit *f = &s->fit[i];
+	struct keyavg_parts *p = keyavg_parts_new(opt);
+	struct tbrows *rows;
+	size_t k;
+	int err = 0;
+
+	for (k = 0; k < f->n_windows && !err; k++) {
+		err = tbrows_new_window(s->trace[i], f->windows[k].from, f->windows[k].to, &rows);
+		if (err)
+			break;
+		err = keyavg_parts_add(p, rows);
+		tbrows_free(rows);
+	}
+	if (!err)
+		keyavg_parts_end(p, ret);
+	keyavg_parts_free(p);
+	return err;
+}
+
+/* The part in the middle, where windows turned out not to do. */
+static void trace_top_cut(struct tracecmd_set *s, size_t i, struct traceout *o)
+{
+	char *text;
+
+	s->fit[i].is_cut = true;
+	text = traceparts_text(s);
+	traceout_say(o, "part", "%s", text);
+	free(text);
+	if (tracecmd_opt.csv || (tracecmd_opt.sheet && !tracecmd_opt.json))
+		traceparts_warn(s);
+}
+
+static int trace_top_sums(struct tracecmd_set *s, size_t i, struct traceout *o,
+			  struct keyavg_options *opt, struct keyavg **ret)
+{
+	int err;
+
+	if (s->fit[i].n_windows) {
+		err = trace_top_windows(s, i, opt, ret);
+		if (err != -ENOTUNIQ)
+			return err;
+		trace_top_cut(s, i, o);
+	}
+	return trace_top_at_once(s, i, opt, ret);
+}
+
 static int trace_top_one(struct tracecmd_set *s, size_t i, struct traceout *o, struct sheet *ops,
 			 struct sheet *kernels)
 {
 	struct keyavg_options opt = {0};
-	struct tbrows *rows = NULL;
 	struct keyavg *k = NULL;
 	char a[FMT_MAX], b[FMT_MAX];
 	bool flops = false;
@@ -256,11 +318,7 @@ static int trace_top_one(struct tracecmd_set *s, size_t i, struct traceout *o, s
 	int err = trace_top_options_of(&opt);
 
 	if (!err)
-		err = tbrows_new(s->trace[i], TBROWS_EXACT, &rows);
-	if (!err)
-		err = trace_top_window(rows, &opt);
-	if (!err)
-		err = keyavg_new(rows, &opt, &k);
+		err = trace_top_sums(s, i, o, &opt, &k);
 	if (!err) {
 		keyavg_sort(k, trace_top_sort       ? trace_top_sort
 			       : k->self_device > 0 ? "self_device_time_total"
@@ -283,7 +341,6 @@ static int trace_top_one(struct tracecmd_set *s, size_t i, struct traceout *o, s
 				     (unsigned long long)k->lost_kernels);
 		keyavg_free(k);
 	}
-	tbrows_free(rows);
 	return err;
 }
 
@@ -365,7 +422,7 @@ static int trace_top_add_modules(struct tracecmd_set *s, struct traceout *o)
 
 	traceout_sheet(o, sheet);
 	for (i = 0; i < s->n && !err; i++) {
-		err = trace_tb_new(s->trace[i], &tb);
+		err = trace_tb_new(s, i, &tb);
 		if (err)
 			break;
 		err = tbmodules_new(tb.tree, &mods);
@@ -383,191 +440,12 @@ static int trace_top_add_modules(struct tracecmd_set *s, struct traceout *o)
 	return err;
 }
 
-/* ---- the plugin's
- * --------------------------------------------------------------------------------- */
-
-static const struct sheet_column trace_top_plugin_ops[] = {
-	TRACEOUT_FILE,
-	{"calls", "CALLS", SHEET_COUNT, 0},
-	{"device_self_us", "SELF GPU", SHEET_US, 0},
-	{"device_us", "GPU", SHEET_US, 0},
-	{"host_self_us", "SELF CPU", SHEET_US, 0},
-	{"host_us", "CPU", SHEET_US, 0},
-	{"tc_eligible", "TC OP", SHEET_BOOL, TABLE_DROP},
-	{"tc_self_pct", "TC SELF", SHEET_PERCENT, TABLE_DROP},
-	{"tc_total_pct", "TC", SHEET_PERCENT, TABLE_DROP},
-	{"name", "NAME", SHEET_TEXT, TABLE_ELIDE},
-	{"shapes", "SHAPES", SHEET_TEXT, TABLE_CUT},
-	{"stack", "STACK", SHEET_TEXT, TABLE_CUT},
-};
-
-static const struct sheet_column trace_top_plugin_kernels[] = {
-	TRACEOUT_FILE,
-	{"calls", "CALLS", SHEET_COUNT, 0},
-	{"total_us", "TOTAL", SHEET_US, 0},
-	{"mean_us", "MEAN", SHEET_US, 0},
-	{"max_us", "MAX", SHEET_US, TABLE_DROP},
-	{"min_us", "MIN", SHEET_US, TABLE_DROP},
-	{"blocks_per_sm", "BLOCKS/SM", SHEET_NUMBER, 0},
-	{"occupancy_pct", "OCCUP.", SHEET_NUMBER, 0},
-	{"tensor_cores", "TC", SHEET_BOOL, 0},
-	{"name", "NAME", SHEET_TEXT, TABLE_ELIDE},
-};
-
-static const struct sheet_column trace_top_plugin_launches[] = {
-	TRACEOUT_FILE,
-	{"calls", "CALLS", SHEET_COUNT, 0},
-	{"total_us", "TOTAL", SHEET_US, 0},
-	{"min_us", "MIN", SHEET_US, TABLE_DROP},
-	{"max_us", "MAX", SHEET_US, TABLE_DROP},
-	{"grid", "GRID", SHEET_TEXT, 0},
-	{"block", "BLOCK", SHEET_TEXT, 0},
-	{"registers", "REG", SHEET_COUNT, TABLE_DROP},
-	{"shared_memory_bytes", "SHARED", SHEET_BYTES, TABLE_DROP},
-	{"blocks_per_sm", "", SHEET_NUMBER, SHEET_DATA},
-	{"occupancy_pct", "", SHEET_NUMBER, SHEET_DATA},
-	{"tensor_cores", "TC", SHEET_BOOL, TABLE_DROP},
-	{"operator_tc_eligible", "", SHEET_BOOL, SHEET_DATA},
-	{"operator", "OPERATOR", SHEET_TEXT, TABLE_ELIDE},
-	{"name", "KERNEL", SHEET_TEXT, TABLE_ELIDE},
-};
-
-static void trace_top_three(struct sheet *sheet, bool has, const int32_t v[3])
-{
-	char text[64];
-
-	snprintf(text, sizeof(text), "[%d, %d, %d]", (int)v[0], (int)v[1], (int)v[2]);
-	sheet_text(sheet, has ? text : NULL);
-}
-
-static void trace_top_plugin_launch(const struct tracecmd_set *s, size_t i,
-				    const struct trace_tb *tb, const struct tbops_kernel *k,
-				    struct sheet *sheet)
-{
-	traceout_file(sheet, s, i);
-	sheet_int(sheet, (int64_t)k->calls);
-	sheet_double(sheet, trace_tb_us(tb, k->total));
-	sheet_double(sheet, trace_tb_us(tb, k->min));
-	sheet_double(sheet, trace_tb_us(tb, k->max));
-	trace_top_three(sheet, k->has_grid, k->grid);
-	trace_top_three(sheet, k->has_block, k->block);
-	sheet_int(sheet, k->registers);
-	sheet_int(sheet, k->shared_memory);
-	sheet_double(sheet, k->blocks);
-	sheet_double(sheet, k->occupancy);
-	sheet_int(sheet, k->tc_used);
-	sheet_int(sheet, k->op_tc_eligible);
-	sheet_text(sheet, k->op ? trace_text(s->trace[i], k->op, NULL) : "CallTreeRoot");
-	trace_text_cell(sheet, s->trace[i], k->name);
-}
-
-static void trace_top_plugin_op(const struct tracecmd_set *s, size_t i, const struct trace_tb *tb,
-				const struct tbops_op *op, struct sheet *sheet)
-{
-	traceout_file(sheet, s, i);
-	sheet_int(sheet, (int64_t)op->calls);
-	sheet_double(sheet, trace_tb_us(tb, op->self_device));
-	sheet_double(sheet, trace_tb_us(tb, op->device));
-	sheet_double(sheet, trace_tb_us(tb, op->self_host));
-	sheet_double(sheet, trace_tb_us(tb, op->host));
-	sheet_int(sheet, op->tc_eligible);
-	sheet_double(sheet, tbops_tc_self_percent(op));
-	sheet_double(sheet, tbops_tc_total_percent(op));
-	trace_text_cell(sheet, s->trace[i], op->name);
-	trace_text_cell(sheet, s->trace[i], op->dims);
-	trace_text_cell(sheet, s->trace[i], op->stack);
-}
-
-static void trace_top_plugin_kernel(const struct tracecmd_set *s, size_t i,
-				    const struct trace_tb *tb, const struct tbkernels_kernel *k,
-				    struct sheet *sheet)
-{
-	traceout_file(sheet, s, i);
-	sheet_int(sheet, (int64_t)k->calls);
-	sheet_double(sheet, trace_tb_us(tb, k->total));
-	sheet_double(sheet, trace_tb_us(tb, k->mean));
-	sheet_double(sheet, trace_tb_us(tb, k->max));
-	sheet_double(sheet, trace_tb_us(tb, k->min));
-	sheet_double(sheet, k->blocks);
-	sheet_double(sheet, k->occupancy);
-	sheet_int(sheet, k->tc_used);
-	trace_text_cell(sheet, s->trace[i], k->name);
-}
-
-static int trace_top_by_device(const void *a, const void *b)
-{
-	const struct tbops_op *x = a, *y = b;
-
-	if (x->self_device != y->self_device)
-		return x->self_device < y->self_device ? 1 : -1;
-	if (x->self_host != y->self_host)
-		return x->self_host < y->self_host ? 1 : -1;
-	return (x->name > y->name) - (x->name < y->name);
-}
-
-static int trace_top_plugin_one(struct tracecmd_set *s, size_t i, enum tbops_group group,
-				struct sheet *ops, struct sheet *kernels, struct sheet *launches)
-{
-	struct tbkernels *kn = NULL;
-	struct tbops *on = NULL;
-	struct trace_tb tb;
-	size_t n;
-	int err = trace_tb_new(s->trace[i], &tb);
-
-	if (err)
-		return err;
-	err = tbops_new(tb.tree, group, &on);
-	if (!err)
-		err = tbkernels_new(tb.rows, &kn);
-	if (!err && on->n)
-		qsort(on->ops, on->n, sizeof(*on->ops), trace_top_by_device);
-	for (n = 0; !err && n < on->n; n++)
-		trace_top_plugin_op(s, i, &tb, &on->ops[n], ops);
-	for (n = 0; !err && n < on->n_kernels; n++)
-		trace_top_plugin_launch(s, i, &tb, &on->kernels[n], launches);
-	for (n = 0; !err && n < kn->n; n++)
-		trace_top_plugin_kernel(s, i, &tb, &kn->kernels[n], kernels);
-	tbkernels_free(kn);
-	tbops_free(on);
-	trace_tb_done(&tb);
-	return err;
-}
-
-static int trace_top_plugin(struct tracecmd_set *s, struct traceout *o)
-{
-	struct sheet *ops = sheet_new("plugin_operators", "Operators", trace_top_plugin_ops,
-				      ARRAY_LEN(trace_top_plugin_ops)),
-		     *kernels = sheet_new("plugin_kernels", "Kernels", trace_top_plugin_kernels,
-					  ARRAY_LEN(trace_top_plugin_kernels)),
-		     *launches = sheet_new("plugin_launches", "Kernels by operator and launch",
-					   trace_top_plugin_launches,
-					   ARRAY_LEN(trace_top_plugin_launches));
-	struct keyavg_options opt = {0};
-	enum tbops_group group = TBOPS_NAME;
-	int err = trace_top_options_of(&opt);
-	size_t i;
-
-	if (!(opt.group & KEYAVG_SHAPE))
-		sheet_hide(ops, "shapes");
-	if (!(opt.group & KEYAVG_STACK))
-		sheet_hide(ops, "stack");
-	traceout_sheet(o, ops);
-	traceout_sheet(o, kernels);
-	traceout_sheet(o, launches);
-	if (opt.group & KEYAVG_SHAPE)
-		group |= TBOPS_SHAPE;
-	if (opt.group & KEYAVG_STACK)
-		group |= TBOPS_STACK;
-	for (i = 0; i < s->n && !err; i++)
-		err = trace_top_plugin_one(s, i, group, ops, kernels, launches);
-	if (!err)
-		tracegaps_say(o, s, TRACEGAPS_GPU);
-	return err;
-}
-
 int trace_top(int argc, char **argv)
 {
-	static const struct tracecmd_wish wish = {.command = "trace top", .texts = true};
+	struct tracecmd_wish wish = {.command = "trace top",
+				     .texts = true,
+				     .fits = TRACECMD_PARTS,
+				     .need = {.work = TRACEFIT_TOP}};
 	struct keyavg_options opt = {0};
 
 	if (trace_top_check_sort() || trace_top_options_of(&opt))
@@ -576,6 +454,10 @@ int trace_top(int argc, char **argv)
 		fputs("lapse trace top: --plugin goes with neither --steps nor --sort\n", stderr);
 		return 2;
 	}
+	if (tracecmd_opt.plugin || trace_top_modules)
+		wish.need.work = TRACEFIT_STEPS;
+	/* Frames of Python run over all borders. */
+	wish.by_windows = !trace_top_modules && !(opt.group & KEYAVG_STACK);
 	return trace_run(&wish, tracecmd_opt.plugin ? trace_top_plugin : trace_top_fill, argc,
 			 argv);
 }

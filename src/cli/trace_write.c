@@ -14,6 +14,7 @@
 #include "analyse/ranks.h"
 #include "base/mem.h"
 #include "cli/progress.h"
+#include "cli/traceparts.h"
 #include "trace/merge.h"
 
 static const char *trace_write_file, *trace_write_to;
@@ -81,7 +82,8 @@ static const struct sheet_column trace_write_columns[] = {
 	{"left_out", "LEFT OUT", SHEET_COUNT, 0},
 	{"flows", "ARROWS", SHEET_COUNT, 0},
 	{"memories", "MEMORY EVENTS", SHEET_COUNT, 0},
-	{"not_held", "OTHER EVENTS", SHEET_COUNT, 0},
+	{"others", "OTHER EVENTS", SHEET_COUNT, 0},
+	{"not_held", "NOT KEPT", SHEET_COUNT, 0},
 	{"from_ns", "", SHEET_NS, SHEET_DATA},
 	{"to_ns", "", SHEET_NS, SHEET_DATA},
 };
@@ -97,14 +99,16 @@ static void trace_write_report(struct traceout *o, const struct convert_result *
 	sheet_int(sheet, (int64_t)r->left_out);
 	sheet_int(sheet, (int64_t)r->flows);
 	sheet_int(sheet, (int64_t)r->memories);
+	sheet_int(sheet, (int64_t)r->others);
 	sheet_int(sheet, (int64_t)r->not_held);
 	sheet_int(sheet, r->from);
 	sheet_int(sheet, r->to);
 	traceout_sheet_as(o, sheet);
 	if (r->not_held)
 		traceout_say(o, "not-held",
-			     "Other events (counters, foreign arrows and instants; %" PRIu64
-			     ") are not kept.",
+			     "%" PRIu64
+			     " other events (counters, instants, arrows) could not be kept: a pipe "
+			     "is read once, and a window needs times.",
 			     r->not_held);
 }
 
@@ -130,13 +134,16 @@ static int trace_write_check(const char *command)
 /* The window, on the first trace's clock. */
 static int trace_write_window(const struct tracecmd_set *s, struct convert_options *c)
 {
+	int64_t begin, end;
+
 	if (tracecmd_steps(s->wish->command, &c->step_from, &c->step_to))
 		return 2;
 	c->without_flows = trace_write_no_flows;
 	if (trace_write_begin < 0 && trace_write_end < 0)
 		return 0;
-	c->from = s->view->first + (trace_write_begin < 0 ? 0 : trace_write_begin);
-	c->to = trace_write_end < 0 ? s->view->last + 1 : s->view->first + trace_write_end;
+	traceparts_span(s, &begin, &end);
+	c->from = begin + (trace_write_begin < 0 ? 0 : trace_write_begin);
+	c->to = trace_write_end < 0 ? end + 1 : begin + trace_write_end;
 	return 0;
 }
 
@@ -190,6 +197,9 @@ int trace_convert(int argc, char **argv)
 	status = tracecmd_load(is_timed ? &timed : &wish, argc, argv, &s);
 	if (!status)
 		status = trace_write_window(&s, &c);
+	/* All of it is written: a view that is cut only told where it begins. */
+	if (s.fit)
+		s.fit->is_cut = false;
 	if (!status) {
 		progress_phase("Writing", NULL, 0);
 		tracecmd_writes(trace_write_file);
@@ -248,11 +258,16 @@ static int trace_merge_run(struct tracecmd_set *s)
 {
 	int64_t *offsets = xcalloc(s->n, sizeof(*offsets));
 	struct merge_options m = {.offsets = trace_write_align ? offsets : NULL};
-	struct traceout *o = traceout_begin(s);
 	struct merge_result r = {0};
 	struct err e = {0};
+	struct traceout *o;
+	size_t i;
 	int status = trace_write_window(s, &m.cut), err;
 
+	/* As above; only --align looks at collectives of the part. */
+	for (i = 0; s->fit && i < s->n && !trace_write_align; i++)
+		s->fit[i].is_cut = false;
+	o = traceout_begin(s);
 	if (!status && trace_write_align)
 		status = trace_write_offsets(s, o, offsets);
 	if (status) {

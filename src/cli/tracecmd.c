@@ -17,6 +17,7 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/tracefiles.h"
+#include "cli/traceparts.h"
 
 #define TRACECMD_MEMORY (INT64_C(1) << 30)
 #define TRACECMD_MEMORY_LEAST (UINT64_C(8) << 20) /* of one file */
@@ -192,8 +193,9 @@ static void *tracecmd_reader(void *arg)
 /* Each file's part of the budget is its part of the bytes. */
 static void tracecmd_budget(struct tracecmd_job *j)
 {
-	/* Views take the other half: rows as analyses want them. */
-	double memory = (double)tracecmd_opt.memory / (j->wish->views == TRACECMD_NO_VIEWS ? 1 : 2);
+	/* The other half is for rows as analyses want them; what only copies takes less. */
+	bool alone = j->wish->views == TRACECMD_NO_VIEWS && j->wish->fits == TRACECMD_NO_PARTS;
+	double memory = (double)tracecmd_opt.memory * (alone ? 0.75 : 0.5);
 	uint64_t all = 0, most = 0, weight;
 	size_t i;
 
@@ -296,63 +298,6 @@ static int tracecmd_too_few(const struct tracecmd_set *s, size_t files)
 	return s->n == 0 ? 1 : 2;
 }
 
-/* Views of parts of the traces, each of its own, where all rows would not fit. */
-static int tracecmd_cut_views(struct tracecmd_set *s, const struct view_options *o, bool *ret_cut)
-{
-	uint64_t room = (uint64_t)tracecmd_opt.memory / 2 / s->n;
-	struct view_options part;
-	struct view *one;
-	size_t i;
-	int err = 0;
-
-	*ret_cut = false;
-	s->fit = xcalloc(s->n, sizeof(*s->fit));
-	for (i = 0; i < s->n && !err; i++) {
-		err = tracefit_find(s->trace[i], o, room, &s->fit[i]);
-		*ret_cut = *ret_cut || s->fit[i].to;
-	}
-	if (err || !*ret_cut)
-		return err;
-	s->view = calloc(s->n, sizeof(*s->view));
-	for (i = 0; i < s->n && s->view; i++) {
-		part = *o;
-		part.from = s->fit[i].from;
-		part.to = s->fit[i].to;
-		err = view_new(&s->trace[i], 1, &part, &one);
-		if (err)
-			break;
-		s->view[i] = *one;
-		free(one);
-	}
-	return s->view ? err : -ENOMEM;
-}
-
-static int tracecmd_make_views(struct tracecmd_set *s)
-{
-	struct view_options o = {.rule = VIEW_EXACT,
-				 .devices_only = s->wish->views == TRACECMD_DEVICE_ROWS};
-	bool cut = false;
-	int err = 0;
-
-	if (tracecmd_opt.hta && !s->wish->exact) {
-		o.rule = tracecmd_opt.no_rounding ? VIEW_HTA_EXACT : VIEW_HTA;
-		o.include_last = tracecmd_opt.include_last;
-	}
-	if (tracecmd_steps(s->wish->command, &o.step_from, &o.step_to))
-		return 2;
-	progress_phase("Sorting", NULL, 0);
-	if (o.rule == VIEW_EXACT)
-		err = tracecmd_cut_views(s, &o, &cut);
-	if (!err && !cut)
-		err = view_new(s->trace, s->n, &o, &s->view);
-	if (err == -EOVERFLOW) {
-		fprintf(stderr, "lapse %s: with --hta these traces have too many rows\n",
-			s->wish->command);
-		return 1;
-	}
-	return err ? tracecmd_fail(s, err, NULL) : 0;
-}
-
 static void tracecmd_job_run(struct tracecmd_job *j)
 {
 	size_t n = j->files.n;
@@ -414,7 +359,11 @@ int tracecmd_load(const struct tracecmd_wish *w, int argc, char **argv, struct t
 	status = tracecmd_read_set(&j, s);
 	tracecmd_job_done(&j);
 	if (!status && w->views != TRACECMD_NO_VIEWS)
-		status = tracecmd_make_views(s);
+		status = traceparts_views(s);
+	else if (!status && w->fits != TRACECMD_NO_PARTS)
+		status = traceparts_find(s);
+	if (!status && (tracecmd_opt.csv || (tracecmd_opt.sheet && !tracecmd_opt.json)))
+		traceparts_warn(s);
 	if (status)
 		progress_end();
 	else
@@ -437,6 +386,8 @@ void tracecmd_done(struct tracecmd_set *s)
 	}
 	free(s->failed);
 	free(s->trace);
+	for (i = 0; s->fit && i < s->n; i++)
+		free(s->fit[i].windows);
 	free(s->fit);
 	*s = (struct tracecmd_set){.wish = s->wish};
 }
@@ -452,32 +403,6 @@ int tracecmd_fail(const struct tracecmd_set *s, int code, const struct err *e)
 	else
 		fprintf(stderr, "lapse %s: %s\n", s->wish->command, strerror(-code));
 	return 1;
-}
-
-char *tracecmd_cut_text(const struct tracecmd_set *s)
-{
-	char a[FMT_MAX], b[FMT_MAX];
-	size_t i;
-
-	for (i = 0; s->fit && i < s->n; i++) {
-		const struct tracefit *f = &s->fit[i];
-
-		if (!f->to || tracecmd_opt.steps)
-			continue;
-		fmt_bytes(a, (double)tracecmd_opt.memory);
-		fmt_seconds(b, (double)(f->to - f->from) / 1e9);
-		if (f->first >= 0)
-			return xasprintf(
-				"The memory given (%s) does not hold all %" PRIu64
-				" rows: only steps %" PRId64 " to %" PRId64
-				" (%s) were looked at. --memory takes more, --steps others.",
-				a, f->of, f->first, f->last, b);
-		return xasprintf(
-			"The memory given (%s) does not hold all %" PRIu64
-			" rows: only %s in the middle were looked at. --memory takes more.",
-			a, f->of, b);
-	}
-	return NULL;
 }
 
 const char *tracecmd_name(const char *path)

@@ -71,10 +71,22 @@ enum tracecmd_views {
 	TRACECMD_ALL_ROWS
 };
 
+enum tracecmd_fits {
+	TRACECMD_NO_PARTS,
+	TRACECMD_PARTS,
+	TRACECMD_TOGETHER
+};
+
 /* What a subcommand wants loaded. */
 struct tracecmd_wish {
 	const char *command; /* "trace idle", for messages */
 	enum tracecmd_views views;
+	/* Without views: what is made of the rows, TRACECMD_PARTS: of one trace after the other (on
+	 * several CPUs), or TRACECMD_TOGETHER; set->fit then says which part. With views only
+	 * need.row_more and need.event_more count. */
+	enum tracecmd_fits fits;
+	struct tracefit_need need;
+	bool by_windows;    /* sums that are made of windows too, where the host's calls allow it */
 	bool exact;         /* views by the exact rule, whatever the options say */
 	bool texts;         /* shapes, stacks and the like are looked at */
 	bool keep_order;    /* as given; else by rank where all are known */
@@ -92,7 +104,7 @@ struct tracecmd_set {
 	struct trace **trace;
 	struct view *view; /* NULL without views */
 	size_t n;
-	struct tracefit *fit; /* which parts the views are of; NULL: all */
+	struct tracefit *fit; /* by trace, which part is looked at; NULL: all */
 	struct tracecmd_failed *failed;
 	size_t n_failed;
 	bool has_ranks; /* all ranks are known and differ */
@@ -118,9 +130,6 @@ void tracecmd_signals_default(void);
 
 /* Print why and give 1: an allocation of an analysis failed, or what e says. */
 int tracecmd_fail(const struct tracecmd_set *s, int code, const struct err *e);
-
-/* A sentence about the part that was looked at; NULL: all of it was. The caller frees it. */
-char *tracecmd_cut_text(const struct tracecmd_set *s);
 
 /* A short name of trace i: its rank, else its file's name. Valid until the next call. */
 const char *tracecmd_label(const struct tracecmd_set *s, size_t i);

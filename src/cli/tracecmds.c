@@ -113,6 +113,17 @@ const struct command tracecmds[] = {
 		.run = trace_annotations,
 	},
 	{
+		.name = "trace tables",
+		.args = "[OPTIONS] FILE|FOLDER...",
+		.summary = "temporal to annotations, all from one reading; CSV files with -o",
+		.about = "The tables of temporal, idle, kernels, overlap, launch, queue, bandwidth "
+			 "and annotations.",
+		.examples = "  lapse trace tables --hta -o tables trace.json.gz\n"
+			    "  lapse trace tables --json trace.json.gz",
+		.options = trace_tables_options,
+		.run = trace_tables,
+	},
+	{
 		.name = "trace gpu",
 		.args = "[OPTIONS] FILE|FOLDER...",
 		.summary = "how busy each GPU was: SM efficiency, occupancy, tensor cores",
@@ -208,6 +219,18 @@ const struct command tracecmds[] = {
 		.examples = "  lapse trace merge --align -o job.json.gz profiles/",
 		.options = trace_merge_options,
 		.run = trace_merge,
+	},
+	{
+		.name = "trace import",
+		.args = "[OPTIONS] FILE...",
+		.summary = "files of other profilers: what is in them, and as a trace",
+		.about = "cProfile, py-spy, speedscope, memory_profiler, tracemalloc, PyTorch's "
+			 "stacks, memory\ntimeline and memory snapshot, nvidia-smi's CSV, and nsys's "
+			 "SQLite export.",
+		.examples = "  lapse trace import profile.pstats\n"
+			    "  lapse trace import -o nsys.json.gz report.sqlite",
+		.options = trace_import_options,
+		.run = trace_import,
 	},
 	{
 		.name = "trace validate",

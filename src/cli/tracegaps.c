@@ -81,10 +81,7 @@ static bool tracegaps_no_stacks(const struct tracecmd_set *s, size_t i)
 
 static bool tracegaps_no_memory(const struct tracecmd_set *s, size_t i)
 {
-	size_t n;
-
-	trace_memories(s->trace[i], &n);
-	return n == 0;
+	return trace_memories(s->trace[i]) == 0;
 }
 
 static bool tracegaps_no_host(const struct tracecmd_set *s, size_t i)

@@ -100,7 +100,7 @@ static char *tracehead_inputs(const struct tracecmd_set *s)
 	for (i = 0; i < s->n; i++) {
 		rows += s->view[i].n;
 		left += s->view[i].left_out;
-		cut = cut || (s->fit && s->fit[i].to);
+		cut = cut || (s->fit && s->fit[i].is_cut);
 		dropped = dropped || s->view[i].dropped_last;
 		rounded = rounded || s->view[i].rounded;
 	}

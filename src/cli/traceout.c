@@ -11,35 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/fmt.h"
 #include "base/mem.h"
 #include "cli/outfile.h"
 #include "cli/progress.h"
 #include "cli/spark.h"
 #include "cli/tracehead.h"
+#include "cli/traceparts.h"
+#include "cli/traceout_priv.h"
 
-#define TRACEOUT_JSON_MAX (256u << 20)
 #define TRACEOUT_WIDTH_MAX 100
-
-struct traceout_item {
-	struct sheet *sheet; /* one of sheet, text, draw, lines */
-	char *text;
-	void (*draw)(const struct term *term, FILE *to, const void *data);
-	const void *data;
-	const char *key;   /* of text */
-	char *lines;       /* of a list */
-	const char *title; /* of a list */
-	bool is_data;      /* a sheet for programs only */
-	bool is_people;    /* a sheet for people only */
-	bool is_missing;   /* a text about what is not there */
-};
-
-struct traceout {
-	const struct tracecmd_set *set;
-	struct traceout_item *items;
-	size_t n, cap;
-	bool is_plain;
-};
 
 static struct traceout_item *traceout_add(struct traceout *o)
 {
@@ -51,7 +33,7 @@ static struct traceout_item *traceout_add(struct traceout *o)
 struct traceout *traceout_begin(const struct tracecmd_set *s)
 {
 	struct traceout *o = xcalloc(1, sizeof(*o));
-	char *text = tracecmd_cut_text(s);
+	char *text = traceparts_text(s);
 	struct traceout_item *i;
 
 	o->set = s;
@@ -59,6 +41,7 @@ struct traceout *traceout_begin(const struct tracecmd_set *s)
 		i = traceout_add(o);
 		i->key = "part";
 		i->text = text;
+		i->is_part = true;
 	}
 	return o;
 }
@@ -94,13 +77,31 @@ void traceout_data(struct traceout *o, struct sheet *sheet)
 	i->is_data = true;
 }
 
+/* Several parts of a command may find the same missing: it is told once. */
+static bool traceout_is_told(const struct traceout *o, const char *text)
+{
+	size_t i;
+
+	for (i = 0; i < o->n; i++)
+		if (o->items[i].is_missing && strcmp(o->items[i].text, text) == 0)
+			return true;
+	return false;
+}
+
 static void traceout_text(struct traceout *o, const char *key, const char *fmt, va_list ap,
 			  bool is_missing)
 {
-	struct traceout_item *i = traceout_add(o);
+	struct traceout_item *i;
+	char *text;
 
-	if (vasprintf(&i->text, fmt, ap) < 0)
-		i->text = xstrdup(fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = xstrdup(fmt);
+	if (is_missing && traceout_is_told(o, text)) {
+		free(text);
+		return;
+	}
+	i = traceout_add(o);
+	i->text = text;
 	i->key = key;
 	i->is_missing = is_missing;
 }
@@ -248,7 +249,7 @@ static void traceout_notes(const struct traceout *o)
 /* ---- the three forms --------------------------------------------------------------------------
  */
 
-static bool traceout_wanted(const struct traceout_item *i)
+bool traceout_wanted(const struct traceout_item *i)
 {
 	return i->sheet && !i->is_people &&
 	       (!tracecmd_opt.sheet || strcmp(sheet_name(i->sheet), tracecmd_opt.sheet) == 0);
@@ -305,147 +306,6 @@ static void traceout_text_out(const struct traceout *o, const struct term *term,
 	}
 }
 
-static void traceout_json_file(const struct trace *t, struct json *j)
-{
-	const struct trace_meta *m = trace_meta(t);
-	uint64_t bytes, resident, spilled;
-	const struct trace_note *notes;
-	size_t k, n;
-
-	trace_sizes(t, &bytes, &resident, &spilled);
-	json_object(j);
-	json_kstr(j, "path", trace_path(t));
-	json_key(j, "rank");
-	m->rank >= 0 ? json_int(j, m->rank) : json_null(j);
-	json_kstr(j, "rank_from", m->rank >= 0 ? m->rank_from : NULL);
-	json_key(j, "world_size");
-	m->world_size >= 0 ? json_int(j, m->world_size) : json_null(j);
-	json_kuint(j, "rows", trace_rows(t));
-	json_kuint(j, "bytes", bytes);
-	json_kbool(j, "complete", m->is_complete);
-	json_kint(j, "base_ns", m->base_ns);
-	json_key(j, "error");
-	json_null(j);
-	json_key(j, "notes");
-	json_array(j);
-	notes = trace_notes(t, &n);
-	for (k = 0; k < n; k++) {
-		const struct trace_note_row *row = &trace_note_rows[notes[k].kind];
-
-		json_object(j);
-		json_kstr(j, "kind", row->name);
-		json_kuint(j, "count", notes[k].count);
-		json_kuint(j, "offset", notes[k].offset);
-		json_kstr(j, "text", notes[k].text);
-		json_kstr(j, "meaning", row->meaning);
-		json_kstr(j, "done", row->done);
-		json_object_end(j);
-	}
-	json_array_end(j);
-	json_object_end(j);
-}
-
-static void traceout_json_failed(const struct tracecmd_failed *f, struct json *j)
-{
-	static const char *const keys[] = {"rank",  "rank_from", "world_size", "rows",
-					   "bytes", "complete",  "base_ns"};
-	size_t k;
-
-	json_object(j);
-	json_kstr(j, "path", f->path);
-	for (k = 0; k < ARRAY_LEN(keys); k++) {
-		json_key(j, keys[k]);
-		json_null(j);
-	}
-	json_kstr(j, "error", f->why);
-	json_key(j, "notes");
-	json_array(j);
-	json_array_end(j);
-	json_object_end(j);
-}
-
-static void traceout_json_inputs(const struct tracecmd_set *s, struct json *j)
-{
-	size_t i;
-
-	json_object(j);
-	json_kstr(j, "rule", tracehead_rule(s));
-	json_kstr(j, "steps", tracecmd_opt.steps);
-	json_key(j, "views");
-	json_array(j);
-	for (i = 0; s->view && i < s->n; i++) {
-		const struct view *v = &s->view[i];
-
-		json_object(j);
-		json_kuint(j, "file", i);
-		json_kuint(j, "rows", v->n);
-		json_kuint(j, "left_out", v->left_out);
-		json_kuint(j, "steps", v->n_steps);
-		json_key(j, "step_first");
-		v->n_steps ? json_int(j, v->steps[0].number) : json_null(j);
-		json_key(j, "step_last");
-		v->n_steps ? json_int(j, v->steps[v->n_steps - 1].number) : json_null(j);
-		json_kint(j, "first_ns", v->first);
-		json_kint(j, "last_ns", v->last);
-		json_kint(j, "origin_ns", v->origin);
-		json_kbool(j, "rounded", v->rounded);
-		json_kbool(j, "dropped_last", v->dropped_last);
-		json_object_end(j);
-	}
-	json_array_end(j);
-	json_object_end(j);
-}
-
-static int traceout_json(const struct traceout *o, FILE *to, struct err *e)
-{
-	struct buf text;
-	struct json j;
-	int err = 0;
-	size_t i;
-
-	buf_init(&text, TRACEOUT_JSON_MAX);
-	json_init(&j, &text);
-	json_object(&j);
-	json_kstr(&j, "command", o->set->wish->command);
-	json_key(&j, "files");
-	json_array(&j);
-	for (i = 0; i < o->set->n; i++)
-		traceout_json_file(o->set->trace[i], &j);
-	for (i = 0; i < o->set->n_failed; i++)
-		traceout_json_failed(&o->set->failed[i], &j);
-	json_array_end(&j);
-	json_key(&j, "inputs");
-	traceout_json_inputs(o->set, &j);
-	json_key(&j, "sheets");
-	json_object(&j);
-	for (i = 0; i < o->n; i++)
-		if (traceout_wanted(&o->items[i])) {
-			json_key(&j, sheet_name(o->items[i].sheet));
-			sheet_json(o->items[i].sheet, &j);
-		}
-	json_object_end(&j);
-	json_key(&j, "notes");
-	json_array(&j);
-	for (i = 0; i < o->n; i++)
-		if (o->items[i].text) {
-			json_object(&j);
-			json_kstr(&j, "key", o->items[i].key);
-			json_kstr(&j, "text", o->items[i].text);
-			json_object_end(&j);
-		}
-	json_array_end(&j);
-	json_object_end(&j);
-	buf_putc(&text, '\n');
-	if (text.error)
-		err = err_set(e, text.error,
-			      "the document would be larger than 256 MiB; --sheet NAME prints one "
-			      "table, --csv has no such limit");
-	else
-		fwrite(text.data, 1, text.len, to);
-	buf_done(&text);
-	return err;
-}
-
 static void traceout_csv(const struct traceout *o, FILE *to)
 {
 	bool several = false;
@@ -484,15 +344,19 @@ static int traceout_check_sheet(const struct traceout *o, struct err *e)
 	return err;
 }
 
+static void traceout_item_done(struct traceout_item *i)
+{
+	sheet_free(i->sheet);
+	free(i->text);
+	free(i->lines);
+}
+
 void traceout_drop(struct traceout *o)
 {
 	size_t i;
 
-	for (i = 0; i < o->n; i++) {
-		sheet_free(o->items[i].sheet);
-		free(o->items[i].text);
-		free(o->items[i].lines);
-	}
+	for (i = 0; i < o->n; i++)
+		traceout_item_done(&o->items[i]);
 	free(o->items);
 	free(o);
 }
@@ -517,6 +381,80 @@ static int traceout_write(const struct traceout *o, struct err *e)
 	if (outfile_close(&f, !err, e) && !err)
 		err = e->code;
 	return err;
+}
+
+/* ---- a folder ---------------------------------------------------------------------------- */
+
+static int traceout_csv_file(const struct sheet *sheet, const char *path, struct err *e)
+{
+	struct outfile f = {0};
+	int err = outfile_open(&f, path, e);
+
+	if (err)
+		return err;
+	sheet_csv(sheet, f.to);
+	if (ferror(f.to))
+		err = err_set(e, -EIO, "cannot write %s", path);
+	return outfile_close(&f, !err, e) ? e->code : err;
+}
+
+static int traceout_csv_files(const struct traceout *o, const char *folder, struct sheet *written,
+			      struct err *e)
+{
+	size_t i;
+	char *path;
+	int err = file_mkdirs(folder, 0777);
+
+	if (err)
+		return err_errno(e, err, "cannot make the folder %s", folder);
+	for (i = 0; i < o->n && !err; i++) {
+		if (!traceout_wanted(&o->items[i]))
+			continue;
+		path = xasprintf("%s/%s.csv", folder, sheet_name(o->items[i].sheet));
+		err = traceout_csv_file(o->items[i].sheet, path, e);
+		sheet_text(written, path);
+		sheet_int(written, (int64_t)sheet_rows(o->items[i].sheet));
+		free(path);
+	}
+	return err;
+}
+
+/* Of sentences, those that hold whatever the tables are. */
+static void traceout_keep_missing(struct traceout *o)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < o->n; i++)
+		if (o->items[i].is_missing || o->items[i].is_part)
+			o->items[n++] = o->items[i];
+		else
+			traceout_item_done(&o->items[i]);
+	o->n = n;
+}
+
+int traceout_folder(struct traceout *o, const char *folder)
+{
+	static const struct sheet_column columns[] = {{"output", "FILE", SHEET_TEXT, 0},
+						      {"rows", "ROWS", SHEET_COUNT, 0}};
+	struct sheet *written = sheet_new("written", NULL, columns, ARRAY_LEN(columns));
+	struct err e = {0};
+	int status = 0;
+
+	progress_end();
+	tracecmd_signals_default();
+	if (traceout_check_sheet(o, &e))
+		status = 2;
+	else if (traceout_csv_files(o, folder, written, &e))
+		status = 1;
+	if (status) {
+		fprintf(stderr, "lapse %s: %s\n", o->set->wish->command, e.text);
+		sheet_free(written);
+		return status;
+	}
+	traceout_keep_missing(o);
+	traceout_sheet_as(o, written);
+	tracecmd_opt.sheet = NULL;
+	return 0;
 }
 
 int traceout_end(struct traceout *o)

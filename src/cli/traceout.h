@@ -52,6 +52,11 @@ void traceout_plain(struct traceout *o);
 	}
 void traceout_file(struct sheet *sheet, const struct tracecmd_set *s, size_t i);
 
+/* Write each sheet (--sheet: that one) as NAME.csv into a folder, which is made if it is not
+ * there; a file is replaced whole. What is printed then is a sheet "written" instead of these
+ * sheets and what is said of them. 0; an exit status after printing why not. */
+int traceout_folder(struct traceout *o, const char *folder);
+
 /* Free without printing. */
 void traceout_drop(struct traceout *o);
 /* Print it all and free. The exit status. */

@@ -18,6 +18,9 @@
 static const char *const keys_captures[] = {"environment",  "git",  "exceptions", "warnings",
 					    "faulthandler", "exit", NULL};
 
+static const char *const keys_helpers[] = {"gradients", "histograms",  "optimizer", "allocator",
+					   "gc",        "tracemalloc", "compile",   NULL};
+
 /* What can be said of a target (docs/scrape.md). */
 static const struct config_key keys_scrape[] = {
 	{.path = "url", .type = CONFIG_TEXT, .help = "address"},
@@ -185,6 +188,34 @@ const struct config_key config_keys[] = {
 	{.path = "python.config", .type = CONFIG_FREE, .readers = READ_PYTHON,
 	 .help = "hyperparameters, freely nested: each leaf becomes the attribute config/PATH"},
 
+	{.path = "torch.helpers", .type = CONFIG_CHOICES, .readers = READ_PYTHON,
+	 .preset = "false", .env = "LAPSE_TORCH_HELPERS", .choices = keys_helpers,
+	 .help = "what lapse.torch.from_config() measures: true (all), false (nothing), or some "
+		 "of gradients, histograms, optimizer, allocator, gc, tracemalloc, compile"},
+	{.path = "torch.layers", .type = CONFIG_WORDS, .readers = READ_PYTHON,
+	 .env = "LAPSE_TORCH_LAYERS",
+	 .help = "layers or patterns whose gradients are watched one by one; none: the total alone"},
+	{.path = "torch.every", .type = CONFIG_INT, .readers = READ_PYTHON, .preset = "10",
+	 .env = "LAPSE_TORCH_EVERY", .lo = 1, .hi = 1 << 30,
+	 .help = "steps between measurements; ten times as many for histograms and tracemalloc"},
+	{.path = "torch.ranks", .type = CONFIG_TEXT, .readers = READ_PYTHON, .preset = "all",
+	 .env = "LAPSE_TORCH_RANKS",
+	 .help = "of a distributed program: all record, zero (rank 0 alone) does, or rank 0 "
+		 "records the aggregate of all"},
+	{.path = "profile.enabled", .type = CONFIG_BOOL, .readers = READ_PYTHON, .preset = "false",
+	 .env = "LAPSE_PROFILE", .help = "trace some steps with PyTorch's profiler"},
+	{.path = "profile.dir", .type = CONFIG_TEXT, .readers = READ_PYTHON,
+	 .preset = "./profiler_traces", .env = "LAPSE_PROFILE_DIR", .help = "folder of the traces"},
+	{.path = "profile.wait", .type = CONFIG_INT, .readers = READ_PYTHON, .preset = "5",
+	 .env = "LAPSE_PROFILE_WAIT", .help = "steps of a cycle before the profiler warms up"},
+	{.path = "profile.warmup", .type = CONFIG_INT, .readers = READ_PYTHON, .preset = "2",
+	 .env = "LAPSE_PROFILE_WARMUP", .help = "steps in which it warms up"},
+	{.path = "profile.active", .type = CONFIG_INT, .readers = READ_PYTHON, .preset = "3",
+	 .env = "LAPSE_PROFILE_ACTIVE", .lo = 1, .hi = 1 << 30,
+	 .help = "steps that it records, into one trace"},
+	{.path = "profile.repeat", .type = CONFIG_INT, .readers = READ_PYTHON, .preset = "1",
+	 .env = "LAPSE_PROFILE_REPEAT", .help = "cycles; 0: until the training ends"},
+
 	/* What other monitors call a setting of ours. */
 	{.path = "save_dir", .type = CONFIG_TEXT, .same_as = "run.dir",
 	 .help = "run.dir"},
@@ -212,9 +243,30 @@ const struct config_key config_keys[] = {
 	{.path = "monitoring.analysis", .type = CONFIG_BLOCK, .same_as = "analysis",
 	 .help = "the block analysis"},
 
+	{.path = "gradient_monitoring.track_layers", .type = CONFIG_WORDS,
+	 .same_as = "torch.layers", .help = "torch.layers"},
+
+	/* What lapse.configure() reads. */
+	{.path = "monitoring.enabled", .type = CONFIG_BOOL, .readers = READ_PYTHON,
+	 .preset = "true", .help = "false: lapse.configure() measures nothing"},
+	{.path = "monitoring.metrics", .type = CONFIG_WORDS, .readers = READ_PYTHON,
+	 .help = "gradient_norms, model_parameters and learning_rate are gradients, histograms "
+		 "and optimizer of torch.helpers; other names are recorded anyway, or logged by "
+		 "the program"},
+	{.path = "track_gradients", .type = CONFIG_BOOL, .readers = READ_PYTHON,
+	 .preset = "false", .help = "watch gradients, as torch.helpers: [gradients]"},
+	{.path = "gradient_monitoring.compute_layer_stats", .type = CONFIG_BOOL,
+	 .readers = READ_PYTHON, .preset = "false",
+	 .help = "without torch.layers: one by one the gradients of each outermost module"},
+	{.path = "gradient_monitoring.detect_gradient_explosion", .type = CONFIG_BOOL,
+	 .readers = READ_PYTHON, .preset = "true",
+	 .help = "say so when gradients that are watched explode"},
+	{.path = "distributed_monitoring", .type = CONFIG_BOOL, .readers = READ_PYTHON,
+	 .preset = "true", .help = "false: as if each process were alone"},
+	{.path = "track_rank_0_only", .type = CONFIG_BOOL, .readers = READ_PYTHON,
+	 .preset = "false", .help = "as torch.ranks: zero"},
+
 	/* What has no effect in this version: the default is what lapse does. */
-	KEYS_NONE("monitoring.enabled", CONFIG_BOOL, "true", "record at all"),
-	KEYS_NONE("monitoring.metrics", CONFIG_WORDS, NULL, "what is sampled"),
 	KEYS_NONE("visualization.tensorboard", CONFIG_BOOL, "false", "write TensorBoard files"),
 	KEYS_NONE("visualization.dashboard", CONFIG_BOOL, "false", "serve a dashboard"),
 	KEYS_NONE("visualization.prometheus", CONFIG_BOOL, "false", "serve Prometheus metrics"),
@@ -260,11 +312,6 @@ const struct config_key config_keys[] = {
 	KEYS_NONE("metrics_collection.compression_enabled", CONFIG_BOOL, "true",
 		  "compress what is stored"),
 	KEYS_NONE("metrics_collection.save_interval", CONFIG_INT, NULL, "steps between writes"),
-	KEYS_NONE("gradient_monitoring.track_layers", CONFIG_WORDS, NULL, "layers to watch"),
-	KEYS_NONE("gradient_monitoring.compute_layer_stats", CONFIG_BOOL, "false",
-		  "statistics of each layer"),
-	KEYS_NONE("gradient_monitoring.detect_gradient_explosion", CONFIG_BOOL, "false",
-		  "find exploding gradients"),
 	KEYS_NONE("enable_dashboard", CONFIG_BOOL, "false", "serve a dashboard"),
 	KEYS_NONE("dashboard_host", CONFIG_TEXT, NULL, "address to listen on"),
 	{.path = "dashboard_port", .type = CONFIG_INT, .lo = 1, .hi = 65535,
@@ -272,7 +319,7 @@ const struct config_key config_keys[] = {
 	KEYS_NONE("enable_alerts", CONFIG_BOOL, "false", "raise alerts"),
 	KEYS_NONE("tensorboard_dir", CONFIG_TEXT, NULL, "folder of TensorBoard files"),
 	KEYS_NONE("visualization_dir", CONFIG_TEXT, NULL, "folder of pictures"),
-	KEYS_NONE("track_gradients", CONFIG_BOOL, "false", "watch gradients"),
+	KEYS_NONE("enable_performance_monitor", CONFIG_BOOL, "true", "record performance"),
 	{.path = NULL},
 };
 /* clang-format on */

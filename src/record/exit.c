@@ -44,6 +44,11 @@ const char *lapse_run_id(void)
 	return rec.run;
 }
 
+const char *lapse_store_dir(void)
+{
+	return rec.opt.store_dir;
+}
+
 int lapse_evidence_path(char *out, size_t cap)
 {
 	struct wire_ctl *ctl = rec_ctl();

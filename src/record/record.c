@@ -301,6 +301,13 @@ void lapse_step_begin(int64_t step)
 		rec_anchor(__atomic_load_n(&rec.set, __ATOMIC_RELAXED));
 }
 
+int64_t lapse_step_now(void)
+{
+	const struct wire_ctl *ctl = rec_ctl();
+
+	return ctl ? __atomic_load_n(&ctl->step, __ATOMIC_RELAXED) : LAPSE_STEP_NONE;
+}
+
 void lapse_step_end(double samples, double tokens)
 {
 	struct wire_ctl *ctl = rec_ctl();

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * block.c - a full block is packed: of each column the smallest value, and of each row what it
- * is above that, in as many bytes as the largest needs. Packed blocks go to the file in order.
+ * block.c - a full block is packed (block_pack.h). Packed blocks go to the file in order.
  */
 #include "trace/block.h"
 
@@ -9,41 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/block_pack.h"
 #include "trace/spill.h"
 
-#define ROWS TRACE_BLOCK_ROWS
-
-/* A column: where in the block, bytes of a value, signed or not, or steps from row to row. */
-enum sort {
-	SIGNED,
-	UNSIGNED,
-	STEPS
-};
-
-static const struct column {
-	size_t offset;
-	uint8_t size, sort;
-} columns[] = {
-	{offsetof(struct trace_block, ts), 8, SIGNED},
-	{offsetof(struct trace_block, dur), 8, SIGNED},
-	{offsetof(struct trace_block, correlation), 8, SIGNED},
-	{offsetof(struct trace_block, external), 8, SIGNED},
-	{offsetof(struct trace_block, index), 4, STEPS},
-	{offsetof(struct trace_block, name), 4, UNSIGNED},
-	{offsetof(struct trace_block, args), 4, UNSIGNED},
-	{offsetof(struct trace_block, stream), 4, SIGNED},
-	{offsetof(struct trace_block, track), 2, UNSIGNED},
-	{offsetof(struct trace_block, cat), 1, UNSIGNED},
-	{offsetof(struct trace_block, flags), 1, UNSIGNED},
-};
-
-#define COLUMNS (sizeof(columns) / sizeof(*columns))
-
-struct packed_column {
-	uint64_t base;
-	uint32_t width;
-	uint32_t rows;
-};
+const struct block_set *block_set(void)
+{
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx2"))
+		return &block_avx2;
+#endif
+	return &block_plain;
+}
 
 void block_init(struct block_list *l, struct spill *spill)
 {
@@ -69,86 +44,22 @@ void block_done(struct block_list *l)
 	block_init(l, NULL);
 }
 
-/* Values of a column, widened; the largest above the smallest decides the width. */
-static void widen(const struct trace_block *b, const struct column *c, uint64_t *v)
-{
-	const char *p = (const char *)b + c->offset;
-
-	if (c->size == 8) {
-		memcpy(v, p, ROWS * 8);
-	} else if (c->size == 4 && c->sort == SIGNED) {
-		for (uint32_t i = 0; i < ROWS; i++)
-			v[i] = (uint64_t)(int64_t)((const int32_t *)(const void *)p)[i];
-	} else if (c->size == 4) {
-		for (uint32_t i = 0; i < ROWS; i++)
-			v[i] = ((const uint32_t *)(const void *)p)[i];
-	} else if (c->size == 2) {
-		for (uint32_t i = 0; i < ROWS; i++)
-			v[i] = ((const uint16_t *)(const void *)p)[i];
-	} else {
-		for (uint32_t i = 0; i < ROWS; i++)
-			v[i] = ((const uint8_t *)p)[i];
-	}
-	if (c->sort == STEPS)
-		for (uint32_t i = ROWS - 1; i; i--)
-			v[i] -= v[i - 1];
-}
-
-static unsigned char *pack_column(uint64_t *v, unsigned char *out)
-{
-	struct packed_column head = {.rows = ROWS};
-	int64_t least = INT64_MAX;
-	uint64_t any = 0;
-
-	for (uint32_t i = 0; i < ROWS; i++)
-		least = (int64_t)v[i] < least ? (int64_t)v[i] : least;
-	head.base = (uint64_t)least;
-	for (uint32_t i = 0; i < ROWS; i++) {
-		v[i] -= head.base;
-		any |= v[i];
-	}
-	for (; any; any >>= 8)
-		head.width++;
-	memcpy(out, &head, sizeof(head));
-	out += sizeof(head);
-	/* Whole words, each over the upper bytes of the one before. */
-	for (uint32_t i = 0; head.width && i < ROWS; i++)
-		memcpy(out + (size_t)i * head.width, &v[i], 8);
-	return out + (size_t)ROWS * head.width;
-}
-
-/* The first step is the value itself: it is kept apart, or all would be as wide as it. */
-static unsigned char *pack_steps(uint64_t *v, unsigned char *out)
-{
-	memcpy(out, v, 8);
-	v[0] = v[1];
-	return pack_column(v, out + 8);
-}
-
-/* The most that a packed block can take: every value as a whole word. */
-#define PACKED_MAX (COLUMNS * ((size_t)ROWS * 8 + sizeof(struct packed_column) + 8) + 8)
-
 static int pack_block(struct block_list *l, struct block_place *to)
 {
 	unsigned char *p;
 
 	if (!l->scratch) {
-		l->scratch = malloc((size_t)ROWS * 8 + PACKED_MAX);
+		l->scratch = malloc(TRACE_BLOCK_ROWS * sizeof(*l->scratch) + BLOCK_PACK_MAX);
 		if (!l->scratch)
 			return -ENOMEM;
 		l->bytes += sizeof(*l->open); /* about what of it is ever touched */
 	}
-	p = (unsigned char *)(l->scratch + ROWS);
-	for (size_t i = 0; i < COLUMNS; i++) {
-		widen(l->open, &columns[i], l->scratch);
-		p = columns[i].sort == STEPS ? pack_steps(l->scratch, p)
-					     : pack_column(l->scratch, p);
-	}
-	to->size = (uint32_t)(p + 8 - (unsigned char *)(l->scratch + ROWS));
+	p = (unsigned char *)(l->scratch + TRACE_BLOCK_ROWS);
+	to->size = (uint32_t)block_set()->pack(l->open, l->scratch, p);
 	to->packed = malloc(to->size);
 	if (!to->packed)
 		return -ENOMEM;
-	memcpy(to->packed, l->scratch + ROWS, to->size);
+	memcpy(to->packed, p, to->size);
 	l->bytes += to->size;
 	return 0;
 }
@@ -159,60 +70,6 @@ void block_close(struct block_list *l)
 		l->bytes -= sizeof(*l->open);
 	free(l->scratch);
 	l->scratch = NULL;
-}
-
-/* Inlined once for each size of value, so that the loop is one of plain stores. */
-static inline __attribute__((always_inline)) void
-unpack_values(char *to, unsigned size, const unsigned char *p, const struct packed_column *head)
-{
-	uint64_t mask = head->width == 8 ? ~0ull : (1ull << 8 * head->width) - 1;
-
-	for (uint32_t i = 0; i < ROWS; i++) {
-		uint64_t v;
-
-		memcpy(&v, p + (size_t)i * head->width, 8);
-		v = (v & mask) + head->base;
-		memcpy(to + (size_t)i * size, &v, size);
-	}
-}
-
-static void sum_steps(uint32_t *v, uint32_t first)
-{
-	v[0] = first;
-	for (uint32_t i = 1; i < ROWS; i++)
-		v[i] += v[i - 1];
-}
-
-static const unsigned char *unpack_column(struct trace_block *b, const struct column *c,
-					  const unsigned char *p)
-{
-	char *to = (char *)b + c->offset;
-	struct packed_column head;
-	uint64_t first = 0;
-
-	if (c->sort == STEPS) {
-		memcpy(&first, p, 8);
-		p += 8;
-	}
-	memcpy(&head, p, sizeof(head));
-	p += sizeof(head);
-	if (c->size == 8)
-		unpack_values(to, 8, p, &head);
-	else if (c->size == 4)
-		unpack_values(to, 4, p, &head);
-	else if (c->size == 2)
-		unpack_values(to, 2, p, &head);
-	else
-		unpack_values(to, 1, p, &head);
-	if (c->sort == STEPS)
-		sum_steps(b->index, (uint32_t)first);
-	return p + (size_t)ROWS * head.width;
-}
-
-static void unpack_block(struct trace_block *b, const unsigned char *p)
-{
-	for (size_t i = 0; i < COLUMNS; i++)
-		p = unpack_column(b, &columns[i], p);
 }
 
 int block_next(struct block_list *l)
@@ -299,7 +156,7 @@ struct trace_block *block_get(struct block_list *l, uint32_t k, bool *ret_fresh)
 	if (!packed)
 		return NULL;
 	if (p->packed || !spill_read(l->spill, packed, p->size, p->offset)) {
-		unpack_block(b, packed);
+		block_set()->unpack(b, packed);
 		l->cached[at] = k;
 		*ret_fresh = true;
 	}

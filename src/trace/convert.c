@@ -5,6 +5,7 @@
  */
 #include "trace/convert.h"
 
+#include "trace/others.h"
 #include "trace/view.h"
 
 #include <errno.h>
@@ -192,16 +193,18 @@ static int put_rows(struct job *j)
 
 static int put_memories(struct job *j)
 {
-	size_t n;
-	const struct trace_memory *m = trace_memories(j->t, &n);
+	uint64_t n = trace_memories(j->t);
 
-	for (size_t i = 0; i < n; i++) {
+	for (uint64_t i = 0; i < n; i++) {
+		const struct trace_memory *m = trace_memory_at(j->t, i);
 		int rc;
 
-		if (j->is_cut && (m[i].ts < j->from || m[i].ts >= j->to))
+		if (!m)
+			return -EIO;
+		if (j->is_cut && (m->ts < j->from || m->ts >= j->to))
 			continue;
 		comma(j);
-		write_memory(j->t, &m[i], j->s, &j->out);
+		write_memory(j->t, m, j->s, &j->out);
 		j->ret->memories++;
 		rc = flush(j, FLUSH);
 		if (rc)
@@ -285,14 +288,36 @@ uint64_t convert_not_held(const struct trace *t)
 {
 	/* Complete events, pairs, metadata: all held. Of instants only [memory]. */
 	static const char held[] = "XBEM";
-	size_t memories;
 	uint64_t n = 0;
 
-	trace_memories(t, &memories);
 	for (int c = 1; c < 127; c++)
 		if (!strchr(held, c))
 			n += trace_phase_count(t, (char)c);
-	return n - memories;
+	return n - trace_memories(t);
+}
+
+/* What the model does not hold, from the file. */
+static int put_others(struct job *j, struct err *e)
+{
+	const struct others_options o = {
+		.from = j->from,
+		.to = j->to,
+		.is_cut = j->is_cut,
+		.without_flows = !j->draws,
+		.without_launches = true,
+	};
+	uint64_t all = convert_not_held(j->t);
+	struct others_result r;
+	int rc;
+
+	if (!all)
+		return 0;
+	rc = others_write(trace_path(j->t), &o, j->s, j->sink, j->has_event, &r, e);
+	if (rc == -ESPIPE)
+		rc = 0;
+	j->ret->others = r.written;
+	j->ret->not_held = r.lost + (all > r.seen ? all - r.seen : 0);
+	return rc;
 }
 
 int convert_events(struct trace *t, const struct convert_options *o, const struct write_shift *s,
@@ -302,7 +327,7 @@ int convert_events(struct trace *t, const struct convert_options *o, const struc
 	struct job j = {.t = t, .s = s, .sink = sink, .has_event = has_event, .ret = ret};
 	int rc;
 
-	*ret = (struct convert_result){.not_held = convert_not_held(t)};
+	*ret = (struct convert_result){0};
 	j.draws = !o->without_flows;
 	buf_init(&j.out, 4ull * TRACE_TEXT_MAX + FLUSH);
 	rc = find_window(&j, o, e);
@@ -318,6 +343,8 @@ int convert_events(struct trace *t, const struct convert_options *o, const struc
 		rc = put_memories(&j);
 	if (!rc)
 		rc = flush(&j, 0);
+	if (!rc)
+		rc = put_others(&j, e);
 	free(j.launches);
 	buf_done(&j.out);
 	return rc ? err_errno(e, rc, "%s cannot be converted", trace_path(t)) : 0;

@@ -19,16 +19,19 @@ struct convert_options {
 struct convert_result {
 	uint64_t rows, left_out; /* of the trace: written; outside the window */
 	uint64_t memories;       /* [memory] events written */
-	uint64_t flows;          /* arrows written */
-	uint64_t bytes;          /* of JSON */
-	uint64_t not_held;       /* events of the file that the model does not hold (other
-				    instants, counters, foreign flows): not written */
-	int64_t from, to;        /* the window that was used; 0, 0 all */
+	uint64_t flows;          /* arrows from launches to work written */
+	uint64_t others;   /* events that the model does not hold, written: counters, instants,
+			      other arrows */
+	uint64_t bytes;    /* of JSON */
+	uint64_t not_held; /* others that could not be kept: those of a pipe, or without
+			      a time when a window is cut */
+	int64_t from, to;  /* the window that was used; 0, 0 all */
 };
 
 /* Write T into PATH (.gz and .zst compress, "-" is stdout). A row of the host is written if it
  * overlaps the window, a row of the GPU if its launch begins in it, or, without a launch, if
- * it overlaps. Events of a cut keep their times. 0, -ENOENT (no such step: which there are),
+ * it overlaps; other events if they lie in it, of arrows both ends. Events of a cut keep their
+ * times. 0, -ENOENT (no such step: which there are),
  * -ENOMEM, what writing said. */
 int convert_trace(struct trace *t, const struct convert_options *o, const char *path,
 		  struct convert_result *ret, struct err *e);

@@ -119,8 +119,11 @@ static place step(struct reader *r, struct walk *w, place p, bool first, const s
 			continue;
 		}
 		kind = read_kind(r, w, p, (*ret)->op);
-		if (!kind)
+		if (!kind) {
+			/* What ends before such a value would hide what goes on behind it. */
+			w->is_odd |= (*ret)->op == KEY_PHASE || (*ret)->op == KEY_CAT;
 			return p;
+		}
 		p = kind;
 	}
 }

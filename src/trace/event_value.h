@@ -15,6 +15,9 @@
 
 typedef const unsigned char *place;
 
+/* What most events come through. */
+#define INLINED static inline __attribute__((always_inline))
+
 static place bad(struct reader *r, place p, const char *expected)
 {
 	r->bad_at = p;
@@ -167,7 +170,7 @@ static place slow_number(struct reader *r, place p, int shift, int64_t *ret, boo
 	return text + n + quoted;
 }
 
-static place read_int(struct reader *r, place p, int64_t *ret, bool *ret_has)
+INLINED place read_int(struct reader *r, place p, int64_t *ret, bool *ret_has)
 {
 	bool minus = *p == '-';
 	uint64_t v;
@@ -182,7 +185,7 @@ static place read_int(struct reader *r, place p, int64_t *ret, bool *ret_has)
 }
 
 /* Microseconds as nanoseconds. */
-static place read_time(struct reader *r, place p, int64_t *ret, bool *ret_has, bool *ret_fraction)
+INLINED place read_time(struct reader *r, place p, int64_t *ret, bool *ret_has, bool *ret_fraction)
 {
 	uint64_t v, f;
 	unsigned n = decimal_digits16(p, &v), m, flags = 0;
@@ -273,11 +276,10 @@ static place read_grid(struct reader *r, place p, enum argset_field field)
 
 /* ---- texts, by guess ------------------------------------------------------------------ */
 
-/* Training repeats itself: the same two texts before are followed by the same text. */
-static uint32_t *guess_of(struct reader *r, const struct stencil_node *node, uint32_t more)
+/* Training repeats itself: the same texts before are followed by the same text. */
+static uint32_t *guess_of(struct reader *r, uint64_t history, uint32_t more)
 {
-	uint64_t h = (((uint64_t)node->last[0] << 32 | node->last[1]) + more * 0x100000001b3u) *
-		     0x9e3779b97f4a7c15u;
+	uint64_t h = (history + more * 0x100000001b3u) * 0x9e3779b97f4a7c15u;
 
 	return &r->guesses[(h >> 32) & (READING_GUESSES - 1)];
 }
@@ -285,35 +287,51 @@ static uint32_t *guess_of(struct reader *r, const struct stencil_node *node, uin
 static void remember(struct stencil_node *node, uint32_t *guess, uint32_t id)
 {
 	*guess = id;
-	node->last[1] = node->last[0];
-	node->last[0] = id;
+	node->history = node->history << 8 | (id & 0xff);
 }
 
-/* A text of the event itself. p at its quote. */
+/* Is the guess at the quote p? It may be one of other texts: then it is no more than wrong. */
+INLINED bool is_text(const struct reader *r, place p, uint32_t guess, size_t *ret_len)
+{
+	const struct intern_text *x = &r->t->texts.texts[guess < r->t->texts.n ? guess : 0];
+
+	*ret_len = x->len;
+	return lex_equal(p + 1, (place)x->text, x->len) && p[1 + x->len] == '"' && x->len;
+}
+
+/* A text of the event itself. p at its quote. The guess by many texts before comes first, then
+ * that by three. */
 static place read_text(struct reader *r, place p, uint32_t *ret, struct stencil_node *node)
 {
-	const struct intern_text *x;
-	uint32_t *guess = NULL;
+	uint32_t *guess = NULL, *second = NULL;
 	bool escaped;
+	size_t len;
 	place end;
 
 	if (*p != '"')
 		return skip_value(r, p);
 	if (node) {
-		guess = guess_of(r, node, 0);
-		x = &r->t->texts.texts[*guess];
-		if (lex_equal(p + 1, (place)x->text, x->len) && p[1 + x->len] == '"' && x->len) {
+		guess = guess_of(r, node->history, 0);
+		if (is_text(r, p, *guess, &len)) {
 			*ret = *guess;
 			remember(node, guess, *guess);
-			return p + x->len + 2;
+			return p + len + 2;
+		}
+		second = guess_of(r, node->history & 0xffffff, 1);
+		if (is_text(r, p, *second, &len)) {
+			*ret = *second;
+			remember(node, guess, *second);
+			return p + len + 2;
 		}
 	}
 	end = string_end(r, p, &escaped);
 	if (!end)
 		return NULL;
 	*ret = words_text(r, p + 1, (size_t)(end - p - 1), escaped);
-	if (node && !escaped && (size_t)(end - p - 1) <= TRACE_TEXT_MAX)
+	if (node && !escaped && (size_t)(end - p - 1) <= TRACE_TEXT_MAX) {
+		*second = *ret;
 		remember(node, guess, *ret);
+	}
 	return end + 1;
 }
 
@@ -346,7 +364,7 @@ static place read_raw(struct reader *r, place p, enum argset_field field, bool i
 	if (is_left_out(r, field) || (is_text && *p != '"'))
 		return skip_value(r, p);
 	if (node) {
-		guess = guess_of(r, node, r->e.name);
+		guess = guess_of(r, node->history & 0xffff, r->e.name);
 		x = &r->raws.texts[*guess < r->raws.n ? *guess : 0];
 		if (x->len && lex_equal(p, (place)x->text, x->len) && p + x->len < r->end) {
 			id = r->raw_ids[*guess];
@@ -366,8 +384,10 @@ static place read_raw(struct reader *r, place p, enum argset_field field, bool i
 		remember(node, guess, raw);
 	p = end;
 found:
-	if (id)
+	if (id) {
 		argset_int(&r->e.pack, field, id);
+		r->t->text_fields |= 1ull << field;
+	}
 	return p;
 }
 
@@ -383,7 +403,7 @@ static place read_phase(struct reader *r, place p)
 }
 
 /* pid or tid: where it stands is remembered, take_event() looks for the track. */
-static place read_place(struct reader *r, place p, place *ret_text, size_t *ret_len)
+INLINED place read_place(struct reader *r, place p, place *ret_text, size_t *ret_len)
 {
 	bool quoted = *p == '"';
 	uint64_t v;

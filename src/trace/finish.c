@@ -17,7 +17,7 @@ uint64_t finish_held(const struct reader *r)
 	const struct trace *t = r->t;
 
 	return t->blocks.bytes + t->texts.bytes + t->args.bytes + tracks_bytes(t) +
-	       t->cap_memories * sizeof(*t->memories) + r->buffers + r->raws.bytes;
+	       t->memories.bytes + r->buffers + r->raws.bytes;
 }
 
 int finish_budget(struct reader *r)
@@ -37,11 +37,14 @@ int finish_budget(struct reader *r)
 		fixed = finish_held(r) - t->args.bytes;
 		if (!rc && fixed + t->args.bytes > budget)
 			rc = argset_spill(&t->args, budget > fixed ? budget - fixed : 0);
-		t->spilled = t->blocks.spilled_bytes + t->args.spilled_bytes;
+		fixed = finish_held(r) - t->memories.bytes;
+		if (!rc && fixed + t->memories.bytes > budget)
+			rc = memories_spill(&t->memories, budget > fixed ? budget - fixed : 0);
+		t->spilled =
+			t->blocks.spilled_bytes + t->args.spilled_bytes + t->memories.spilled_bytes;
 	}
 	/* What cannot be written out: new texts of args end at half of the budget, names later. */
-	fixed = t->texts.bytes + t->args.bytes + tracks_bytes(t) +
-		t->cap_memories * sizeof(*t->memories);
+	fixed = t->texts.bytes + t->args.bytes + tracks_bytes(t);
 	budget = r->budget > LEAST_BUDGET ? r->budget : LEAST_BUDGET;
 	r->texts_full |= fixed > budget / 2;
 	r->names_full |= fixed > budget;
@@ -72,6 +75,8 @@ static void count_block(struct trace *t, const struct trace_block *b, uint32_t r
 
 		if (b->flags[i] & TRACE_BROKEN)
 			continue;
+		t->broken += (t->zero_is_broken && !b->ts[i] && !b->dur[i]) ||
+			     b->ts[i] < t->near_from || b->ts[i] > t->near_to;
 		if (t->zero_is_broken && !b->ts[i] && !b->dur[i])
 			notes_add(t, NOTES_ZERO_EVENT, 0, "row %llu (event %u), %.80s",
 				  (unsigned long long)row, b->index[i],
@@ -105,7 +110,8 @@ int finish_trace(struct reader *r)
 			t->near_to = INT64_MAX;
 	}
 	if (!t->zero_is_broken && r->least >= t->near_from && r->most <= t->near_to)
-		return 0;         /* nothing to look for */
+		return 0; /* nothing to look for */
+	t->has_rules = true;
 	block_forget(&t->blocks); /* they were read without these rules */
 	for (uint32_t k = 0; k < n; k++) {
 		bool fresh;

@@ -12,22 +12,24 @@
 #include <string.h>
 
 static const struct {
-	const char *name, *advice;
+	const char *key, *name, *advice;
 } kinds[IMPORT_FILE_KINDS] = {
-	[IMPORT_FILE_UNKNOWN] = {"unknown",
-				 "Give a trace, stacks, a cProfile file, nvidia-smi's CSV "
-				 "or a memory snapshot."},
-	[IMPORT_FILE_TRACE] = {"trace", NULL},
-	[IMPORT_FILE_COLLAPSED] = {"collapsed stacks", NULL},
-	[IMPORT_FILE_SPEEDSCOPE] = {"speedscope", NULL},
-	[IMPORT_FILE_PSTATS] = {"cProfile statistics", NULL},
-	[IMPORT_FILE_SMI] = {"nvidia-smi CSV", NULL},
-	[IMPORT_FILE_SNAPSHOT] = {"CUDA memory snapshot", NULL},
-	[IMPORT_FILE_TRACEMALLOC] = {"tracemalloc snapshot", NULL},
-	[IMPORT_FILE_TIMELINE] = {"memory timeline", NULL},
-	[IMPORT_FILE_HTML] = {"HTML page", "A memory timeline as a page is a picture: export it as "
-					   "memory_timeline.raw.json.gz."},
-	[IMPORT_FILE_SQLITE] = {"SQLite database", "Export the report as JSON or a Chrome trace."},
+	[IMPORT_FILE_UNKNOWN] = {NULL, "unknown",
+				 "Give stacks, a cProfile file, nvidia-smi's CSV, a memory "
+				 "snapshot, or an SQLite export of nsys."},
+	[IMPORT_FILE_TRACE] = {"trace", "trace", NULL},
+	[IMPORT_FILE_COLLAPSED] = {"collapsed", "collapsed stacks", NULL},
+	[IMPORT_FILE_SPEEDSCOPE] = {"speedscope", "speedscope", NULL},
+	[IMPORT_FILE_PSTATS] = {"pstats", "cProfile statistics", NULL},
+	[IMPORT_FILE_SMI] = {"smi", "nvidia-smi CSV", NULL},
+	[IMPORT_FILE_SNAPSHOT] = {"snapshot", "CUDA memory snapshot", NULL},
+	[IMPORT_FILE_TRACEMALLOC] = {"tracemalloc", "tracemalloc snapshot", NULL},
+	[IMPORT_FILE_TIMELINE] = {"timeline", "memory timeline", NULL},
+	[IMPORT_FILE_HTML] = {NULL, "HTML page",
+			      "A memory timeline as a page is a picture: export it as "
+			      "memory_timeline.raw.json.gz."},
+	[IMPORT_FILE_MPROF] = {"mprof", "memory_profiler", NULL},
+	[IMPORT_FILE_SQLITE] = {"nsys", "nsys SQLite export", NULL},
 };
 
 const char *import_kind_name(enum import_kind kind)
@@ -40,9 +42,27 @@ const char *import_kind_advice(enum import_kind kind)
 	return kinds[(unsigned)kind < IMPORT_FILE_KINDS ? kind : 0].advice;
 }
 
+const char *import_kind_key(enum import_kind kind)
+{
+	return kinds[(unsigned)kind < IMPORT_FILE_KINDS ? kind : 0].key;
+}
+
+enum import_kind import_kind_of(const char *key)
+{
+	for (unsigned k = 0; k < IMPORT_FILE_KINDS; k++)
+		if (kinds[k].key && !strcmp(kinds[k].key, key))
+			return (enum import_kind)k;
+	return IMPORT_FILE_UNKNOWN;
+}
+
 static bool has(const char *p, size_t len, const char *word)
 {
 	return memmem(p, len, word, strlen(word)) != NULL;
+}
+
+static bool begins(const char *p, size_t len, const char *word)
+{
+	return len >= strlen(word) && !memcmp(p, word, strlen(word));
 }
 
 static bool is_blank(char c)
@@ -71,19 +91,24 @@ static enum import_kind of_pickle(const char *p, size_t len)
 								    : IMPORT_FILE_UNKNOWN;
 }
 
+static bool ends_in_number(const char *p, size_t n)
+{
+	while (n && is_blank(p[n - 1]))
+		n--;
+	return n > 2 && p[n - 1] >= '0' && p[n - 1] <= '9' && memrchr(p, ' ', n);
+}
+
 /* The first line ends in a number: collapsed; it has commas and a known column: CSV. */
 static enum import_kind of_text(const char *p, size_t len)
 {
 	const char *stop = memchr(p, '\n', len);
 	size_t n = stop ? (size_t)(stop - p) : len;
 
+	if (begins(p, n, "MEM ") || begins(p, n, "FUNC ") || begins(p, n, "CMDLINE "))
+		return IMPORT_FILE_MPROF;
 	if (has(p, n, "timestamp") || has(p, n, "utilization.") || has(p, n, "memory.used"))
 		return has(p, n, ",") || has(p, n, "[") ? IMPORT_FILE_SMI : IMPORT_FILE_UNKNOWN;
-	while (n && is_blank(p[n - 1]))
-		n--;
-	return n > 2 && p[n - 1] >= '0' && p[n - 1] <= '9' && memrchr(p, ' ', n)
-		       ? IMPORT_FILE_COLLAPSED
-		       : IMPORT_FILE_UNKNOWN;
+	return ends_in_number(p, n) ? IMPORT_FILE_COLLAPSED : IMPORT_FILE_UNKNOWN;
 }
 
 enum import_kind import_detect(const void *data, size_t len)
@@ -131,7 +156,9 @@ int import_load(const char *path, struct buf *ret, struct err *e)
 	while (!rc && got) {
 		char *p = buf_reserve(&b, 1u << 20);
 
-		rc = p ? source_read(s, p, 1u << 20, &got) : b.error;
+		do { /* -EAGAIN: nothing came for a while */
+			rc = p ? source_read(s, p, 1u << 20, &got) : b.error;
+		} while (rc == -EAGAIN);
 		if (!rc)
 			b.len += got;
 	}

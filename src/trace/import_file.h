@@ -19,7 +19,8 @@ enum import_kind {
 	IMPORT_FILE_TRACEMALLOC, /* import_tracemalloc() */
 	IMPORT_FILE_TIMELINE,    /* PyTorch memory timeline, .raw.json(.gz): import_timeline() */
 	IMPORT_FILE_HTML,        /* memory_timeline.html: a picture, no data in it */
-	IMPORT_FILE_SQLITE,      /* nsys export: not read */
+	IMPORT_FILE_MPROF,       /* memory_profiler's mprof: import_mprof() */
+	IMPORT_FILE_SQLITE,      /* nsys export: import_nsys() */
 	IMPORT_FILE_KINDS
 };
 
@@ -27,6 +28,11 @@ enum import_kind {
 const char *import_kind_name(enum import_kind kind);
 /* What to do about a kind that has no importer; NULL for the others. */
 const char *import_kind_advice(enum import_kind kind);
+
+/* The word that stands for a kind in options, "pstats"; of a kind without importer NULL. */
+const char *import_kind_key(enum import_kind kind);
+/* The kind of a word; IMPORT_FILE_UNKNOWN: none. */
+enum import_kind import_kind_of(const char *key);
 
 /* By the first bytes; len may be a part of the file. */
 enum import_kind import_detect(const void *data, size_t len);

@@ -138,19 +138,19 @@ static void read_segment(struct work *w, import_ref segment)
 
 static const struct action {
 	const char *name;
-	int sign; /* of the allocated bytes */
+	int sign, segment; /* of the allocated and of the reserved bytes */
 	size_t counter;
 } actions[] = {
-	{"alloc", 1, offsetof(struct import_snapshot_device, allocs)},
+	{"alloc", 1, 0, offsetof(struct import_snapshot_device, allocs)},
 	/* The program lets go at free_requested; the allocator may reuse at free_completed. */
-	{"free_requested", -1, offsetof(struct import_snapshot_device, frees)},
-	{"free", -1, offsetof(struct import_snapshot_device, frees)},
-	{"segment_alloc", 0, offsetof(struct import_snapshot_device, segment_allocs)},
-	{"segment_map", 0, offsetof(struct import_snapshot_device, segment_allocs)},
-	{"segment_free", 0, offsetof(struct import_snapshot_device, segment_frees)},
-	{"segment_unmap", 0, offsetof(struct import_snapshot_device, segment_frees)},
-	{"oom", 0, offsetof(struct import_snapshot_device, ooms)},
-	{NULL, 0, 0},
+	{"free_requested", -1, 0, offsetof(struct import_snapshot_device, frees)},
+	{"free", -1, 0, offsetof(struct import_snapshot_device, frees)},
+	{"segment_alloc", 0, 1, offsetof(struct import_snapshot_device, segment_allocs)},
+	{"segment_map", 0, 1, offsetof(struct import_snapshot_device, segment_allocs)},
+	{"segment_free", 0, -1, offsetof(struct import_snapshot_device, segment_frees)},
+	{"segment_unmap", 0, -1, offsetof(struct import_snapshot_device, segment_frees)},
+	{"oom", 0, 0, offsetof(struct import_snapshot_device, ooms)},
+	{NULL, 0, 0, 0},
 };
 
 static const struct action *action_of(const struct import_tree *t, import_ref event)
@@ -163,10 +163,48 @@ static const struct action *action_of(const struct import_tree *t, import_ref ev
 	return a;
 }
 
+static int keep_event(struct import_snapshot *s, const struct import_snapshot_event *h)
+{
+	if (s->n_history == s->cap_history) {
+		size_t cap = s->cap_history ? s->cap_history * 2 : 256;
+		struct import_snapshot_event *list = realloc(s->history, cap * sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		s->history = list;
+		s->cap_history = cap;
+	}
+	s->history[s->n_history++] = *h;
+	return 0;
+}
+
+/* What the history tells of the bytes that the program holds, event by event. */
+static void keep_history(struct work *w, const struct import_snapshot_device *d, import_ref events,
+			 int64_t reserved)
+{
+	const struct import_tree *t = w->t;
+	struct import_snapshot_event h = {
+		.device = d->device, .allocated = d->begin, .reserved = reserved};
+
+	for (uint32_t c = import_first(t, events); c != IMPORT_NULL && !w->rc;
+	     c = import_next(t, c)) {
+		import_ref event = import_item(t, c);
+		const struct action *a = action_of(t, event);
+
+		h.us = import_int(t, import_get(t, event, "time_us"), -1);
+		h.bytes = a->sign * number(t, event, "size");
+		h.address = (uint64_t)import_int(t, import_get(t, event, "addr"), 0);
+		add(&h.allocated, h.bytes);
+		add(&h.reserved, a->segment * number(t, event, "size"));
+		if (a->sign && h.us >= 0 && h.us < INT64_MAX / 1000)
+			w->rc = keep_event(w->s, &h);
+	}
+}
+
 static void replay(struct work *w, struct import_snapshot_device *d, import_ref events)
 {
 	const struct import_tree *t = w->t;
-	int64_t net = 0, now;
+	int64_t net = 0, now, segments = 0;
 
 	for (uint32_t c = import_first(t, events); c != IMPORT_NULL; c = import_next(t, c)) {
 		const struct action *a = action_of(t, import_item(t, c));
@@ -175,6 +213,7 @@ static void replay(struct work *w, struct import_snapshot_device *d, import_ref 
 		if (a->name)
 			++*(uint64_t *)((char *)d + a->counter);
 		add(&net, a->sign * number(t, import_item(t, c), "size"));
+		add(&segments, a->segment * number(t, import_item(t, c), "size"));
 	}
 	d->end = d->allocated;
 	d->begin = d->allocated > net ? d->allocated - net : 0;
@@ -188,6 +227,7 @@ static void replay(struct work *w, struct import_snapshot_device *d, import_ref 
 			d->peak_us = import_int(t, import_get(t, event, "time_us"), -1);
 		}
 	}
+	keep_history(w, d, events, d->reserved > segments ? d->reserved - segments : 0);
 }
 
 int import_snapshot(const void *data, size_t len, struct import_snapshot *ret, struct err *e)
@@ -232,4 +272,7 @@ int import_snapshot(const void *data, size_t len, struct import_snapshot *ret, s
 void import_snapshot_done(struct import_snapshot *s)
 {
 	import_folded_done(&s->live);
+	free(s->history);
+	s->history = NULL;
+	s->n_history = s->cap_history = 0;
 }

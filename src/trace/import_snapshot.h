@@ -30,11 +30,21 @@ struct import_snapshot_device {
 	int64_t begin, end; /* bytes allocated before the first and after the last event */
 };
 
+/* An allocation or release of the history. */
+struct import_snapshot_event {
+	int64_t us;            /* since 1970, as the file says */
+	int64_t device, bytes; /* below 0: released */
+	uint64_t address;
+	int64_t allocated, reserved; /* bytes of the device after it */
+};
+
 struct import_snapshot {
 	struct import_snapshot_device devices[IMPORT_DEVICES_MAX];
 	size_t n;
 	struct import_folded live; /* stacks of live blocks, the root first; weight in bytes */
-	uint64_t skipped;          /* parts of another shape, devices beyond the maximum */
+	struct import_snapshot_event *history; /* those with a time, device by device */
+	size_t n_history, cap_history;
+	uint64_t skipped; /* parts of another shape, devices beyond the maximum */
 };
 
 /* 0, -EBADMSG, -ENOMEM, -E2BIG. Keeps nothing of data. */

@@ -45,6 +45,7 @@ static void add(struct convert_result *sum, const struct convert_result *one)
 	sum->left_out += one->left_out;
 	sum->memories += one->memories;
 	sum->flows += one->flows;
+	sum->others += one->others;
 	sum->not_held += one->not_held;
 }
 
@@ -61,6 +62,7 @@ static int put_one(struct trace *const t[], size_t i, const struct merge_options
 	snprintf(label, sizeof(label), "rank %lld",
 		 (long long)(m->rank != TRACE_NONE ? m->rank : (int64_t)i));
 	s->label = label;
+	s->flow = (int64_t)i << 32;
 	s->ts = (o->offsets ? o->offsets[i] : 0);
 	if ((m->base_ns != 0) == (first->base_ns != 0))
 		s->ts += m->base_ns - first->base_ns;

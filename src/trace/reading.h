@@ -11,6 +11,7 @@
 #include "trace/cats.h"
 #include "trace/intern.h"
 #include "trace/lex.h"
+#include "trace/memories.h"
 #include "trace/stencil.h"
 #include "trace/spill.h"
 #include "trace/trace.h"
@@ -83,18 +84,20 @@ struct trace {
 	struct tracks_list tracks;
 	struct trace_device *devices;
 	size_t n_devices;
-	struct trace_memory *memories;
-	size_t n_memories, cap_memories;
+	struct memories memories;
 	struct trace_note notes[NOTES_KINDS]; /* while reading: by kind; then those that are */
 	size_t n_notes;
 	uint64_t n_noted;         /* notes_add() calls */
 	uint8_t noted[NOTES_LOG]; /* kinds of the last ones */
 	uint64_t phases[256];
 	uint64_t cats[TRACE_CATS];
+	uint64_t broken;      /* rows with TRACE_BROKEN */
+	uint64_t text_fields; /* a bit for each enum argset_field of texts that some row has */
 	uint64_t json, peak, spilled;
 	/* Rules for rows of the file, applied when a block comes back. */
 	int64_t near_from, near_to; /* ts outside of it are far */
 	bool zero_is_broken;
+	bool has_rules; /* some row may be broken by them */
 };
 
 /* Times that are a row's; others are in notes. */

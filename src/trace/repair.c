@@ -57,7 +57,9 @@ void repair_note(struct repair_result *r, enum repair_kind kind, uint64_t offset
 
 struct file {
 	struct source *in;
-	struct write_sink *out;
+	struct write_sink *out; /* NULL: each event goes to visit */
+	void (*visit)(void *arg, const void *event, size_t len);
+	void *arg;
 	struct repair_result *r;
 	struct err *e;
 	unsigned char *data; /* n bytes and LEX_PAD zeroes, at at the next to look at */
@@ -100,7 +102,9 @@ static int fill(struct file *f)
 		f->data = data;
 		f->cap = cap;
 	}
-	rc = source_read(f->in, f->data + f->n, PIECE, &got);
+	do { /* -EAGAIN: nothing came for a while */
+		rc = source_read(f->in, f->data + f->n, PIECE, &got);
+	} while (rc == -EAGAIN);
 	if (rc)
 		return err_errno(f->e, rc, "the trace cannot be read");
 	f->n += got;
@@ -135,13 +139,16 @@ static int peek(struct file *f)
 
 static void put(struct file *f, const void *p, size_t len)
 {
-	write_put(f->out, p, len);
+	if (f->out)
+		write_put(f->out, p, len);
 }
 
 /* ---- events ------------------------------------------------------------------------------ */
 
 static void put_event(struct file *f, const void *p, size_t len)
 {
+	if (f->visit)
+		f->visit(f->arg, p, len);
 	if (f->r->events + f->r->mended)
 		put(f, ",\n", 2);
 	put(f, p, len);
@@ -414,6 +421,24 @@ static int whole(struct file *f)
 	return rc;
 }
 
+/* From opening to the end of the text; the sink, if any, stays open. */
+static int run(struct file *f, const char *in)
+{
+	int rc;
+
+	buf_init(&f->mended, 2ull * REPAIR_EVENT_MAX);
+	rc = fill(f);
+	if (!rc)
+		rc = whole(f);
+	if (source_damage(f->in))
+		note(f, REPAIR_COMPRESSION, here(f));
+	f->r->bytes_in = f->base + f->n;
+	source_close(f->in);
+	free(f->data);
+	buf_done(&f->mended);
+	return rc ? err_set(f->e, rc, "%s cannot be repaired", in) : 0;
+}
+
 int repair_file(const char *in, const char *out, struct repair_result *ret, struct err *e)
 {
 	struct repair_result result = {.events = 0};
@@ -427,22 +452,23 @@ int repair_file(const char *in, const char *out, struct repair_result *ret, stru
 		source_close(f.in);
 		return rc;
 	}
-	buf_init(&f.mended, 2ull * REPAIR_EVENT_MAX);
-	rc = fill(&f);
-	if (!rc)
-		rc = whole(&f);
-	if (source_damage(f.in))
-		note(&f, REPAIR_COMPRESSION, here(&f));
-	result.bytes_in = f.base + f.n;
-	source_close(f.in);
-	free(f.data);
-	buf_done(&f.mended);
+	rc = run(&f, in);
 	if (rc) {
 		write_abort(f.out);
-		return err_set(e, rc, "%s cannot be repaired", in);
+		return rc;
 	}
 	rc = write_close(f.out, &result.bytes_out, e);
 	if (!rc)
 		*ret = result;
 	return rc;
+}
+
+int repair_each(const char *in, void (*fn)(void *arg, const void *event, size_t len), void *arg,
+		struct err *e)
+{
+	struct repair_result result = {.events = 0};
+	struct file f = {.r = &result, .e = e, .visit = fn, .arg = arg};
+	int rc = source_open(in, &f.in, e);
+
+	return rc ? rc : run(&f, in);
 }

@@ -59,6 +59,11 @@ struct repair_result {
  * writing said. */
 int repair_file(const char *in, const char *out, struct repair_result *ret, struct err *e);
 
+/* Call fn with each event of IN, one after the other: well-formed JSON of len bytes, mended where
+ * it had to be. As repair_file(), nothing is written. */
+int repair_each(const char *in, void (*fn)(void *arg, const void *event, size_t len), void *arg,
+		struct err *e);
+
 /* Is [p, p + len) strict JSON (UTF-8, escapes, numbers, depth), blanks around it allowed? */
 bool repair_is_json(const void *p, size_t len);
 

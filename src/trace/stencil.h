@@ -27,7 +27,7 @@ struct stencil_node {
 	bool has_cat;      /* a cat is in the text */
 	uint32_t cat_text; /* its id */
 	uint64_t met[2];   /* keys up to here: of the event, of args */
-	uint32_t last[2];  /* texts that were its value last: context of guesses */
+	uint64_t history;  /* of texts that were its value, 8 bits each: context of guesses */
 	unsigned char text[STENCIL_TEXT + STENCIL_PAD];
 };
 

@@ -67,20 +67,12 @@ static uint8_t cat_of(struct reader *r, uint32_t text)
 
 static int take_memory(struct reader *r)
 {
-	struct trace *t = r->t;
 	const struct event *e = &r->e;
+	struct trace_memory m;
+	int rc;
 
-	if (t->n_memories == t->cap_memories) {
-		size_t cap = t->cap_memories + t->cap_memories / 2 + 256;
-		struct trace_memory *m = realloc(t->memories, cap * sizeof(*m));
-
-		if (!m)
-			return -ENOMEM;
-		t->memories = m;
-		t->cap_memories = cap;
-	}
 	find_track(r);
-	t->memories[t->n_memories++] = (struct trace_memory){
+	m = (struct trace_memory){
 		.ts = e->ts,
 		.bytes = e->bytes,
 		.address = (uint64_t)e->address,
@@ -90,7 +82,11 @@ static int take_memory(struct reader *r)
 		.device = (int32_t)e->device,
 		.track = e->track,
 	};
-	return r->rc;
+	rc = memories_add(&r->t->memories, &m);
+	/* A file of nothing else has no blocks at whose ends the budget is looked at. */
+	if (!rc && r->t->memories.n % TRACE_BLOCK_ROWS == 0)
+		rc = finish_budget(r);
+	return rc ? rc : r->rc;
 }
 
 static int take_metadata(struct reader *r)
@@ -135,6 +131,7 @@ static int append(struct reader *r, const struct block_row *row)
 	}
 	if (!rc) {
 		r->t->cats[row->cat]++;
+		r->t->broken += (row->flags & TRACE_BROKEN) != 0;
 		if (r->t->blocks.rows % TRACE_BLOCK_ROWS == 0)
 			rc = finish_budget(r);
 	}

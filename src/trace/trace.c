@@ -23,6 +23,7 @@ static int trace_new(const char *path, const char *folder, struct trace **ret)
 		return -ENOMEM;
 	spill_init(&t->spill, folder);
 	block_init(&t->blocks, &t->spill);
+	memories_init(&t->memories, &t->spill);
 	t->meta.rank = t->meta.world_size = TRACE_NONE;
 	t->meta.cuda_driver = t->meta.cuda_runtime = t->meta.cupti = TRACE_NONE;
 	t->meta.rank_from = t->rank_from;
@@ -135,10 +136,10 @@ void trace_free(struct trace *t)
 	block_done(&t->blocks);
 	intern_done(&t->texts);
 	argset_done(&t->args);
+	memories_done(&t->memories);
 	tracks_done(t);
 	spill_done(&t->spill);
 	free(t->devices);
-	free(t->memories);
 	free(t->path);
 	free(t);
 }
@@ -173,7 +174,7 @@ const struct trace_block *trace_block(struct trace *t, uint32_t k)
 	bool fresh;
 	struct trace_block *b = block_get(&t->blocks, k, &fresh);
 
-	if (b && fresh)
+	if (b && fresh && t->has_rules)
 		finish_block(t, b, trace_block_rows(t, k));
 	return b;
 }
@@ -221,10 +222,15 @@ const struct trace_device *trace_devices(const struct trace *t, size_t *ret_n)
 	return t->devices;
 }
 
-const struct trace_memory *trace_memories(const struct trace *t, size_t *ret_n)
+uint64_t trace_memories(const struct trace *t)
 {
-	*ret_n = t->n_memories;
-	return t->memories;
+	return t->memories.n;
+}
+
+const struct trace_memory *trace_memory_at(const struct trace *t, uint64_t i)
+{
+	/* As above. */
+	return memories_get((struct memories *)&t->memories, i);
 }
 
 const struct trace_note *trace_notes(const struct trace *t, size_t *ret_n)
@@ -241,6 +247,21 @@ uint64_t trace_phase_count(const struct trace *t, char phase)
 uint64_t trace_cat_count(const struct trace *t, enum trace_cat cat)
 {
 	return cat < TRACE_CATS ? t->cats[cat] : 0;
+}
+
+uint64_t trace_broken(const struct trace *t)
+{
+	return t->broken;
+}
+
+bool trace_has_dims(const struct trace *t)
+{
+	return t->text_fields & 1ull << ARGSET_DIMS;
+}
+
+bool trace_has_stacks(const struct trace *t)
+{
+	return t->text_fields & 1ull << ARGSET_STACK;
 }
 
 void trace_sizes(const struct trace *t, uint64_t *json, uint64_t *resident, uint64_t *spilled)

@@ -217,13 +217,20 @@ const struct trace_args *trace_args(const struct trace *t, uint32_t id);
 const struct trace_track *trace_track(const struct trace *t, uint16_t id);
 uint32_t trace_tracks(const struct trace *t);
 const struct trace_device *trace_devices(const struct trace *t, size_t *ret_n);
-const struct trace_memory *trace_memories(const struct trace *t, size_t *ret_n); /* file order */
+uint64_t trace_memories(const struct trace *t); /* how many "[memory]" instants */
+/* Instant i, in the file's order, until the next call. NULL: there is none, or it cannot be read
+ * back from the temporary file. Go over them in order. */
+const struct trace_memory *trace_memory_at(const struct trace *t, uint64_t i);
 const struct trace_note *trace_notes(const struct trace *t, size_t *ret_n);
 
 /* Counts of events of the file by phase letter (all of them, not only rows), and of rows by
  * category. cat_text: name of a category as the file wrote it first. */
 uint64_t trace_phase_count(const struct trace *t, char phase);
 uint64_t trace_cat_count(const struct trace *t, enum trace_cat cat);
+uint64_t trace_broken(const struct trace *t); /* rows with TRACE_BROKEN */
+/* Has any row an operator's shapes ("Input Dims"), a recorded stack? */
+bool trace_has_dims(const struct trace *t);
+bool trace_has_stacks(const struct trace *t);
 const char *trace_cat_name(enum trace_cat cat); /* today's name */
 
 /* Bytes: of the JSON, resident at the peak, spilled. */

@@ -79,8 +79,6 @@ static int finish(struct view_work *w, bool drop)
 	} else if (w->v->rule != VIEW_EXACT) {
 		rc = view_filter(w, drop);
 	}
-	if (!rc)
-		rc = view_sort_rows(w);
 	return rc;
 }
 
@@ -129,6 +127,10 @@ int view_new(struct trace *const traces[], size_t n, const struct view_options *
 	for (i = 0; i < n; i++) {
 		free(works[i].names);
 		free(works[i].tracks);
+		free(works[i].marks);
+		view_index_free(works[i].groups);
+		free(works[i].kept);
+		free(works[i].moved);
 	}
 	free(works);
 	if (rc) {

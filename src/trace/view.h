@@ -116,7 +116,8 @@ struct view_link view_linked(struct view *v, int64_t correlation); /* n 0: none,
 
 /* Times in us as a program reads them that keeps us in doubles: what HTA computes with. */
 double view_us(int64_t ns);                                        /* of a duration */
-double view_ts_us(const struct view *v, const struct view_row *r); /* since origin */
+double view_since_us(const struct view *v, int64_t ts);            /* of a time, since origin */
+double view_ts_us(const struct view *v, const struct view_row *r); /* the same of a row's ts */
 double view_end_us(const struct view *v, const struct view_row *r);
 
 /* A sort key and the element that it belongs to. */

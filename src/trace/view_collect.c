@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bigmem.h"
+
+#define AHEAD 16 /* rows whose places are fetched before they are written */
 #define TS_MOST (1ll << 61)
 #define DUR_MOST (1ll << 53)
 
@@ -186,6 +189,43 @@ static bool is_outside(const struct view_work *w, const struct trace_block *b, u
 	       (b->ts[i] < o->from || b->ts[i] >= o->to) && w->names[b->name[i]].step < 0;
 }
 
+/* A place among the rows of a name that says which step: few. */
+static int mark(struct view_work *w, size_t place)
+{
+	size_t want = w->cap_marks ? 2 * w->cap_marks : 256;
+	uint32_t *marks;
+
+	if (w->n_marks == w->cap_marks) {
+		marks = realloc(w->marks, want * sizeof(*marks));
+		if (!marks)
+			return -ENOMEM;
+		w->marks = marks;
+		w->cap_marks = want;
+	}
+	w->marks[w->n_marks++] = (uint32_t)place;
+	return 0;
+}
+
+static bool is_kept(struct view_work *w, const struct trace_block *b, uint32_t i)
+{
+	return is_wanted(w->v->rule, b->flags[i], b->cat[i]) && is_sane(b->ts[i], b->dur[i]) &&
+	       !is_left_out(w, b, i) && !is_outside(w, b, i);
+}
+
+/* The row counts for the view's span, also when it is left out. */
+static void measure(struct view_work *w, const struct trace_block *b, uint32_t i,
+		    struct view_span at)
+{
+	struct view *v = w->v;
+
+	v->first = at.ts < v->first ? at.ts : v->first;
+	v->last = at.end > v->last ? at.end : v->last;
+	v->last_ts = at.ts > v->last_ts ? at.ts : v->last_ts;
+	w->names[b->name[i]].used = true;
+}
+
+/* ---- hta: as in the file ------------------------------------------------------------- */
+
 static int grow(struct view_work *w)
 {
 	struct view *v = w->v;
@@ -209,17 +249,17 @@ static int take(struct view_work *w, const struct trace_block *b, uint32_t i, ui
 	struct view *v = w->v;
 	struct view_span at = {b->ts[i], b->ts[i] + b->dur[i]};
 	struct view_row *r;
-	int rc;
+	int rc = 0;
 
 	if (v->rounded)
 		at = round_times(b->ts[i], b->dur[i]);
-	v->first = at.ts < v->first ? at.ts : v->first;
-	v->last = at.end > v->last ? at.end : v->last;
-	v->last_ts = at.ts > v->last_ts ? at.ts : v->last_ts;
-	w->names[b->name[i]].used = true;
-	if (is_left_out(w, b, i) || is_outside(w, b, i))
+	measure(w, b, i, at);
+	if (is_left_out(w, b, i))
 		return 0;
-	rc = grow(w);
+	if (w->names[b->name[i]].step >= 0)
+		rc = mark(w, v->n);
+	if (!rc)
+		rc = grow(w);
 	if (rc)
 		return rc;
 	r = &v->rows[v->n++];
@@ -230,12 +270,213 @@ static int take(struct view_work *w, const struct trace_block *b, uint32_t i, ui
 	return 0;
 }
 
-int view_collect(struct view_work *w)
+static int take_block(struct view_work *w, const struct trace_block *b, uint32_t n, uint32_t row)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < n && !rc; i++, row++) {
+		if (!is_wanted(w->v->rule, b->flags[i], b->cat[i]) || !is_sane(b->ts[i], b->dur[i]))
+			w->v->left_out += !!(b->flags[i] & TRACE_HAS_DUR);
+		else
+			rc = take(w, b, i, row);
+	}
+	return rc;
+}
+
+/* ---- exact: twice over the blocks, so that a row is written once, to its place ------- */
+
+struct order {
+	int64_t *ts; /* of the rows that are kept, in file order */
+	size_t n, cap;
+	bool in_rows; /* ts lies where the rows will: then memory is touched once */
+	uint32_t *to; /* their places; NULL: as they come */
+	uint32_t last;
+	bool has_ties; /* places in traceEvents do not rise: equal times are looked at */
+};
+
+static int room_for_times(struct order *o, size_t more)
+{
+	size_t want = o->n + more > o->cap + o->cap / 2 ? o->n + more : o->cap + o->cap / 2;
+	int64_t *ts;
+
+	if (o->n + more <= o->cap)
+		return 0;
+	if (o->n + more > VIEW_ROWS_MAX)
+		return -EOVERFLOW;
+	ts = bigmem_alloc(want * sizeof(*ts));
+	if (!ts)
+		return -ENOMEM;
+	if (o->n)
+		memcpy(ts, o->ts, o->n * sizeof(*ts));
+	free(o->ts);
+	o->ts = ts;
+	o->cap = want;
+	return 0;
+}
+
+/* When nearly all rows are wanted it is known how many there are at most. */
+static int room_for_rows(struct view_work *w, struct order *o)
+{
+	uint64_t rows = trace_rows(w->v->trace);
+
+	if (view_has_window(w->o) || w->o->devices_only || rows >= VIEW_ROWS_MAX)
+		return 0;
+	w->v->rows = bigmem_alloc((rows + 1) * sizeof(*w->v->rows));
+	if (!w->v->rows)
+		return -ENOMEM;
+	o->ts = (int64_t *)(void *)w->v->rows;
+	o->cap = rows + 1;
+	o->in_rows = true;
+	return 0;
+}
+
+/* The rows to be, now that their number is known. */
+static int make_rows(struct view *v, struct order *o)
+{
+	struct view_row *rows;
+
+	if (o->in_rows && o->n > o->cap / 8 * 7)
+		return 0;
+	rows = o->in_rows ? realloc(v->rows, (o->n + 1) * sizeof(*rows))
+			  : bigmem_alloc((o->n + 1) * sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	v->rows = rows;
+	return 0;
+}
+
+static int look(struct view_work *w, struct order *o, const struct trace_block *b, uint32_t n)
+{
+	int rc = room_for_times(o, n);
+
+	for (uint32_t i = 0; i < n && !rc; i++) {
+		if (!is_wanted(VIEW_EXACT, b->flags[i], b->cat[i]) ||
+		    !is_sane(b->ts[i], b->dur[i])) {
+			w->v->left_out += !!(b->flags[i] & TRACE_HAS_DUR);
+			continue;
+		}
+		measure(w, b, i, (struct view_span){b->ts[i], b->ts[i] + b->dur[i]});
+		if (is_left_out(w, b, i) || is_outside(w, b, i))
+			continue;
+		o->has_ties |= b->index[i] < o->last;
+		o->last = b->index[i];
+		if (w->names[b->name[i]].step >= 0)
+			rc = mark(w, o->n);
+		o->ts[o->n++] = b->ts[i];
+	}
+	return rc;
+}
+
+static void put(struct view_work *w, struct order *o, const struct trace_block *b, uint32_t n,
+		uint32_t row)
+{
+	struct view *v = w->v;
+	struct view_row *r;
+
+	for (uint32_t i = 0; i < n; i++, row++) {
+		if (!is_kept(w, b, i))
+			continue;
+		if (o->to && v->n + AHEAD < o->n)
+			__builtin_prefetch(&v->rows[o->to[v->n + AHEAD]], 1);
+		r = &v->rows[o->to ? o->to[v->n] : v->n];
+		v->n++;
+		r->ts = b->ts[i];
+		r->end = b->ts[i] + b->dur[i];
+		r->row = row;
+		fill(w, b, i, r);
+	}
+}
+
+static int by_index(const void *a, const void *b)
+{
+	const struct view_row *x = a, *y = b;
+
+	return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Rows of one time by their place in traceEvents, where the file's rows are not (pairs). */
+static int order_ties(struct view_work *w)
+{
+	struct view *v = w->v;
+	size_t i, j;
+	bool ordered;
+	int rc = 0;
+
+	for (i = 0; i < v->n; i = j) {
+		ordered = true;
+		for (j = i + 1; j < v->n && v->rows[j].ts == v->rows[i].ts; j++)
+			ordered = ordered && v->rows[j].index >= v->rows[j - 1].index;
+		if (!ordered)
+			qsort(v->rows + i, j - i, sizeof(*v->rows), by_index);
+	}
+	w->n_marks = 0; /* some have moved */
+	for (i = 0; i < v->n && !rc; i++)
+		if (w->names[v->rows[i].name].step >= 0)
+			rc = mark(w, i);
+	return rc;
+}
+
+static int put_all(struct view_work *w, struct order *o)
 {
 	struct view *v = w->v;
 	uint64_t rows = trace_rows(v->trace);
 	const struct trace_block *b;
-	uint32_t k, i, n;
+	uint32_t k;
+	int rc = make_rows(v, o);
+
+	if (rc)
+		return rc;
+	for (k = 0; (uint64_t)k * TRACE_BLOCK_ROWS < rows; k++) {
+		b = trace_block(v->trace, k);
+		if (!b)
+			return -EIO;
+		put(w, o, b, trace_block_rows(v->trace, k), k * TRACE_BLOCK_ROWS);
+	}
+	for (size_t i = 0; i < w->n_marks && o->to; i++)
+		w->marks[i] = o->to[w->marks[i]];
+	return o->has_ties ? order_ties(w) : 0;
+}
+
+/* All blocks; o NULL: in file order. */
+static int walk(struct view_work *w, struct order *o)
+{
+	struct trace *t = w->v->trace;
+	uint64_t rows = trace_rows(t);
+	const struct trace_block *b;
+	uint32_t k, n;
+	int rc = 0;
+
+	for (k = 0; !rc && (uint64_t)k * TRACE_BLOCK_ROWS < rows; k++) {
+		b = trace_block(t, k);
+		n = trace_block_rows(t, k);
+		if (!b)
+			rc = -EIO;
+		else
+			rc = o ? look(w, o, b, n) : take_block(w, b, n, k * TRACE_BLOCK_ROWS);
+	}
+	return rc;
+}
+
+static int collect_exact(struct view_work *w)
+{
+	struct order o = {0};
+	int rc = room_for_rows(w, &o);
+
+	if (!rc)
+		rc = walk(w, &o);
+	if (!rc)
+		rc = view_order_with(o.ts, o.in_rows ? o.ts + o.n : NULL, o.n, true, &o.to);
+	if (!o.in_rows)
+		free(o.ts);
+	if (!rc)
+		rc = put_all(w, &o);
+	free(o.to);
+	return rc;
+}
+
+int view_collect(struct view_work *w)
+{
+	struct view *v = w->v;
 	int rc = know_names(w);
 
 	if (!rc)
@@ -245,20 +486,8 @@ int view_collect(struct view_work *w)
 	v->rounded = v->rule == VIEW_HTA && has_fractions(v->trace);
 	v->first = INT64_MAX;
 	v->last = v->last_ts = INT64_MIN;
-	for (k = 0; (uint64_t)k * TRACE_BLOCK_ROWS < rows; k++) {
-		b = trace_block(v->trace, k);
-		if (!b)
-			return -EIO;
-		n = trace_block_rows(v->trace, k);
-		for (i = 0; i < n; i++) {
-			if (!is_wanted(v->rule, b->flags[i], b->cat[i]) ||
-			    !is_sane(b->ts[i], b->dur[i]))
-				v->left_out += !!(b->flags[i] & TRACE_HAS_DUR);
-			else if ((rc = take(w, b, i, k * TRACE_BLOCK_ROWS + i)) != 0)
-				return rc;
-		}
-	}
+	rc = v->rule == VIEW_EXACT ? collect_exact(w) : walk(w, NULL);
 	if (v->last_ts == INT64_MIN)
 		v->first = v->last = v->last_ts = 0;
-	return 0;
+	return rc;
 }

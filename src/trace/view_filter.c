@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bigmem.h"
+
 #define COPIED_ROWS (1u << 22) /* 256 MiB */
 
 /* Which host rows stay (a bit each), by HTA's rule: those that begin before the last step
@@ -38,73 +40,81 @@ static void mark_hosts(const struct view_work *w, uint8_t *keep)
 	}
 }
 
+/* One correlation of which a host row stays. */
+struct joined {
+	uint32_t group; /* its place in the index */
+	uint32_t n;     /* how many rows */
+};
+
 /* Device rows in the order of HTA's join: by the first row of their correlation, each as
- * often as host rows that stay have it. keys holds rows with a correlation, sorted; returns
- * how many device rows are left at its front, and in *ret_total how many with copies. */
-static size_t join(const struct view_work *w, struct view_key *keys, size_t n, const uint8_t *keep,
-		   uint32_t *copies, uint64_t *ret_total)
+ * often as host rows that stay have it. Their ids go to ret, in *ret_total how many there are
+ * with copies. by_first has a place for each row. */
+static size_t join(const struct view_work *w, const uint8_t *keep, uint32_t *copies,
+		   struct joined *by_first, uint32_t *ret, uint64_t *ret_total)
 {
-	size_t i, j, k, out = 0;
-	uint32_t hosts, first;
+	const struct view *v = w->v;
+	const struct view_index *x = w->groups;
+	size_t i, k, n, out = 0;
+	uint32_t hosts, first, id;
 
 	*ret_total = 0;
-	for (i = 0; i < n; i = j) {
+	for (i = 0; i < x->n; i += n) {
+		n = view_group(v, x, i);
 		hosts = 0;
 		first = VIEW_NO_ROW;
-		for (j = i; j < n && w->v->rows[keys[j].id].correlation ==
-					     w->v->rows[keys[i].id].correlation;
-		     j++) {
-			hosts += keep[keys[j].id];
-			if (first == VIEW_NO_ROW && view_on_device(w, &w->v->rows[keys[j].id]))
-				first = keys[j].id;
+		for (k = n; k-- > 0;) {
+			hosts += keep[x->rows[i + k]];
+			if (view_on_device(w, &v->rows[x->rows[i + k]]))
+				first = x->rows[i + k];
 		}
-		for (k = i; k < j && hosts; k++) {
-			if (!view_on_device(w, &w->v->rows[keys[k].id]))
+		if (!hosts || first == VIEW_NO_ROW)
+			continue;
+		by_first[first] = (struct joined){(uint32_t)i, (uint32_t)n};
+		copies[first] = hosts;
+	}
+	for (i = 0; i < v->n; i++) {
+		hosts = copies[i];
+		for (k = 0; k < by_first[i].n; k++) {
+			id = x->rows[by_first[i].group + k];
+			if (!view_on_device(w, &v->rows[id]))
 				continue;
-			copies[keys[k].id] = hosts;
+			copies[id] = hosts;
 			*ret_total += hosts;
-			keys[out++] = (struct view_key){first, keys[k].id};
+			ret[out++] = id;
 		}
 	}
 	return out;
 }
 
-/* Put the rows of the join and behind them the host's that stay in place of all. */
-static int replace_rows(struct view_work *w, const struct view_key *joined, size_t n,
-			uint64_t total, const uint8_t *keep, const uint32_t *copies)
+/* The rows that stay: those of the join, and behind them the host's. */
+static int choose_rows(struct view_work *w, const uint32_t *joined, size_t n, uint64_t total,
+		       const uint8_t *keep, const uint32_t *copies)
 {
 	struct view *v = w->v;
-	uint32_t *moved = malloc((v->n + 1) * sizeof(*moved)), c;
-	struct view_row *rows;
 	size_t i, at = 0;
+	uint32_t c;
 
 	for (i = 0; i < v->n; i++)
 		total += keep[i];
-	rows = total < VIEW_ROWS_MAX ? malloc((total + 1) * sizeof(*rows)) : NULL;
-	if (!moved || !rows) {
-		free(moved);
-		free(rows);
-		return total < VIEW_ROWS_MAX ? -ENOMEM : -EOVERFLOW;
-	}
-	memset(moved, 255, (v->n + 1) * sizeof(*moved));
+	if (total >= VIEW_ROWS_MAX)
+		return -EOVERFLOW;
+	w->kept = bigmem_alloc((total + 1) * sizeof(*w->kept));
+	w->moved = bigmem_alloc((v->n + 1) * sizeof(*w->moved));
+	if (!w->kept || !w->moved)
+		return -ENOMEM;
+	memset(w->moved, 255, (v->n + 1) * sizeof(*w->moved));
 	for (i = 0; i < n; i++) {
-		moved[joined[i].id] = (uint32_t)at;
-		for (c = 0; c < copies[joined[i].id]; c++)
-			rows[at++] = v->rows[joined[i].id];
+		w->moved[joined[i]] = (uint32_t)at;
+		for (c = 0; c < copies[joined[i]]; c++)
+			w->kept[at++] = joined[i];
 	}
 	for (i = 0; i < v->n; i++) {
 		if (!keep[i])
 			continue;
-		moved[i] = (uint32_t)at;
-		rows[at++] = v->rows[i];
+		w->moved[i] = (uint32_t)at;
+		w->kept[at++] = (uint32_t)i;
 	}
-	for (i = 0; i < at; i++)
-		if (rows[i].pair != VIEW_NO_ROW)
-			rows[i].pair = moved[rows[i].pair];
-	free(moved);
-	free(v->rows);
-	v->rows = rows;
-	v->n = at;
+	w->n_kept = at;
 	return 0;
 }
 
@@ -112,26 +122,24 @@ static int drop_last(struct view_work *w)
 {
 	struct view *v = w->v;
 	uint8_t *keep = calloc(v->n + 1, 1);
-	uint32_t *copies = calloc(v->n + 1, sizeof(*copies));
-	struct view_key *keys = malloc((2 * v->n + 1) * sizeof(*keys));
-	size_t i, n = 0;
+	uint32_t *copies = bigmem_zeroed((v->n + 1) * sizeof(*copies));
+	struct joined *by_first = bigmem_zeroed((v->n + 1) * sizeof(*by_first));
+	uint32_t *joined = bigmem_alloc((w->groups->n + 1) * sizeof(*joined));
 	uint64_t total;
+	size_t n;
 	int rc = -ENOMEM;
 
-	if (keep && copies && keys) {
+	if (keep && copies && by_first && joined) {
 		mark_hosts(w, keep);
-		for (i = 0; i < v->n; i++)
-			if (v->rows[i].correlation != TRACE_NONE)
-				keys[n++] = (struct view_key){view_key_of(v->rows[i].correlation),
-							      (uint32_t)i};
-		view_sort(keys, keys + v->n, n);
-		n = join(w, keys, n, keep, copies, &total);
-		view_sort(keys, keys + v->n, n);
-		rc = replace_rows(w, keys, n, total, keep, copies);
+		n = join(w, keep, copies, by_first, joined, &total);
+		rc = choose_rows(w, joined, n, total, keep, copies);
 	}
 	free(keep);
 	free(copies);
-	free(keys);
+	free(by_first);
+	free(joined);
+	view_index_free(w->groups);
+	w->groups = NULL;
 	return rc;
 }
 
@@ -148,19 +156,184 @@ static void measure(struct view *v)
 	}
 }
 
-int view_filter(struct view_work *w, bool drop)
+/* ---- by time ------------------------------------------------------------------------- */
+
+/* The row that is i-th in HTA's table. */
+static uint32_t kept(const struct view_work *w, size_t i)
+{
+	return w->kept ? w->kept[i] : (uint32_t)i;
+}
+
+/* Rows of one time by their place in traceEvents. */
+static int order_tie(const struct view_work *w, uint32_t *order, size_t n)
+{
+	int64_t *index = malloc(n * sizeof(*index));
+	uint32_t *by_index = NULL, *was = malloc(n * sizeof(*was));
+	size_t i;
+	int rc = index && was ? 0 : -ENOMEM;
+
+	if (!rc) {
+		memcpy(was, order, n * sizeof(*was));
+		for (i = 0; i < n; i++)
+			index[i] = w->v->rows[kept(w, order[i])].index;
+		rc = view_order(index, n, false, &by_index);
+	}
+	for (i = 0; !rc && by_index && i < n; i++)
+		order[i] = was[by_index[i]];
+	free(index);
+	free(was);
+	free(by_index);
+	return rc;
+}
+
+static int order_ties(const struct view_work *w, uint32_t *order)
+{
+	const struct view_row *rows = w->v->rows, *r, *last = NULL;
+	bool ordered = true;
+	size_t i, from = 0;
+	int rc = 0;
+
+	for (i = 0; i < w->n_kept && !rc; i++, last = r) {
+		if (i + 8 < w->n_kept)
+			__builtin_prefetch(&rows[kept(w, order[i + 8])]);
+		r = &rows[kept(w, order[i])];
+		if (i && r->ts == last->ts) {
+			ordered = ordered && r->index >= last->index;
+			continue;
+		}
+		if (!ordered)
+			rc = order_tie(w, order + from, i - from);
+		ordered = true;
+		from = i;
+	}
+	return rc || ordered ? rc : order_tie(w, order + from, i - from);
+}
+
+/* order: by (ts, index), as far as these are equal as the rows are kept. The caller frees it. */
+static int order_rows(const struct view_work *w, uint32_t **ret_order)
+{
+	int64_t *ts = bigmem_alloc((w->n_kept + 1) * sizeof(*ts));
+	uint32_t *order = NULL;
+	size_t i;
+	int rc = ts ? 0 : -ENOMEM;
+
+	for (i = 0; !rc && i < w->n_kept; i++)
+		ts[i] = w->v->rows[kept(w, i)].ts;
+	if (!rc)
+		rc = view_order(ts, w->n_kept, false, &order);
+	free(ts);
+	if (!rc && !order) {
+		order = bigmem_alloc((w->n_kept + 1) * sizeof(*order));
+		rc = order ? 0 : -ENOMEM;
+		for (i = 0; !rc && i < w->n_kept; i++)
+			order[i] = (uint32_t)i;
+	}
+	if (!rc)
+		rc = order_ties(w, order);
+	if (rc)
+		free(order);
+	else
+		*ret_order = order;
+	return rc;
+}
+
+/* Move each row i to to[i], within the array. */
+static int permute(struct view *v, const uint32_t *to)
+{
+	uint8_t *done = calloc(v->n + 1, 1);
+	struct view_row carried, swap;
+	size_t i, at;
+
+	if (!done)
+		return -ENOMEM;
+	for (i = 0; i < v->n; i++) {
+		if (done[i])
+			continue;
+		carried = v->rows[i];
+		at = i;
+		do {
+			done[at] = 1;
+			swap = v->rows[to[at]];
+			v->rows[to[at]] = carried;
+			carried = swap;
+			at = to[at];
+		} while (!done[at]);
+	}
+	free(done);
+	return 0;
+}
+
+static int copy_rows(struct view_work *w, const uint32_t *order)
 {
 	struct view *v = w->v;
+	struct view_row *rows = bigmem_alloc((w->n_kept + 1) * sizeof(*rows));
+	size_t i;
+
+	if (!rows)
+		return -ENOMEM;
+	for (i = 0; i < w->n_kept; i++) {
+		if (i + 8 < w->n_kept)
+			__builtin_prefetch(&v->rows[kept(w, order[i + 8])]);
+		rows[i] = v->rows[kept(w, order[i])];
+	}
+	free(v->rows);
+	v->rows = rows;
+	v->n = w->n_kept;
+	return 0;
+}
+
+/* The rows that are kept, by time; to: where each comes to. A second array is fast; where it
+ * would be large, rows of which all are kept move within their own, in the order of chains. */
+static int put_rows(struct view_work *w, const uint32_t *order, const uint32_t *to)
+{
+	struct view *v = w->v;
+	struct view_row *r;
+	size_t i;
+	int rc = !w->kept && v->n > COPIED_ROWS ? permute(v, to) : copy_rows(w, order);
+
+	for (i = 0; !rc && i < v->n; i++) {
+		r = &v->rows[i];
+		if (r->pair != VIEW_NO_ROW && w->moved)
+			r->pair = w->moved[r->pair];
+		if (r->pair != VIEW_NO_ROW)
+			r->pair = to[r->pair];
+	}
+	return rc;
+}
+
+static int sort_rows(struct view_work *w)
+{
+	uint32_t *order, *to;
+	size_t i;
 	int rc;
 
-	if (!drop)
-		return 0;
-	rc = drop_last(w);
+	w->n_kept = w->kept ? w->n_kept : w->v->n;
+	to = bigmem_alloc((w->n_kept + 1) * sizeof(*to));
+	rc = to ? order_rows(w, &order) : -ENOMEM;
+	if (!rc) {
+		for (i = 0; i < w->n_kept; i++)
+			to[order[i]] = (uint32_t)i;
+		rc = put_rows(w, order, to);
+		free(order);
+	}
 	if (rc)
-		return rc;
-	v->dropped_last = !w->o->include_last;
-	measure(v);
-	return 0;
+		free(to);
+	else
+		w->v->table = to;
+	return rc;
+}
+
+int view_filter(struct view_work *w, bool drop)
+{
+	int rc = drop ? drop_last(w) : 0;
+
+	if (!rc)
+		rc = sort_rows(w);
+	if (!rc && drop) {
+		w->v->dropped_last = !w->o->include_last;
+		measure(w->v);
+	}
+	return rc;
 }
 
 static bool is_in_time(const struct view_options *o, int64_t ts)
@@ -193,85 +366,4 @@ void view_window(struct view_work *w)
 		if (is_in_time(o, v->steps[i].ts) && is_in_steps(o, v->steps[i].number))
 			v->steps[n++] = v->steps[i];
 	v->n_steps = n;
-}
-
-/* Move each row i to to[i], within the array. */
-static void permute(struct view_row *rows, const uint32_t *to, uint8_t *done, size_t n)
-{
-	struct view_row carried, swap;
-	size_t i, at;
-
-	for (i = 0; i < n; i++) {
-		if (done[i])
-			continue;
-		carried = rows[i];
-		at = i;
-		do {
-			done[at] = 1;
-			swap = rows[to[at]];
-			rows[to[at]] = carried;
-			carried = swap;
-			at = to[at];
-		} while (!done[at]);
-	}
-}
-
-/* The rows in their order; keys[i].id says which comes to place i. A second array is fast;
- * where it would be large the rows move within their own, in the order of chains. */
-static int reorder(struct view *v, const struct view_key *keys, const uint32_t *to)
-{
-	struct view_row *rows;
-	uint8_t *done;
-	size_t i;
-
-	if (v->n <= COPIED_ROWS) {
-		rows = malloc((v->n + 1) * sizeof(*rows));
-		if (!rows)
-			return -ENOMEM;
-		for (i = 0; i < v->n; i++) {
-			if (i + 8 < v->n)
-				__builtin_prefetch(&v->rows[keys[i + 8].id]);
-			rows[i] = v->rows[keys[i].id];
-		}
-		free(v->rows);
-		v->rows = rows;
-		return 0;
-	}
-	done = calloc(v->n + 1, 1);
-	if (!done)
-		return -ENOMEM;
-	permute(v->rows, to, done, v->n);
-	free(done);
-	return 0;
-}
-
-int view_sort_rows(struct view_work *w)
-{
-	struct view *v = w->v;
-	struct view_key *keys = malloc((2 * v->n + 1) * sizeof(*keys));
-	uint32_t *to = malloc((v->n + 1) * sizeof(*to));
-	size_t i;
-	int rc = keys && to ? 0 : -ENOMEM;
-
-	if (!rc) {
-		for (i = 0; i < v->n; i++)
-			keys[i] = (struct view_key){v->rows[i].index, (uint32_t)i};
-		view_sort(keys, keys + v->n, v->n);
-		for (i = 0; i < v->n; i++)
-			keys[i].key = view_key_of(v->rows[keys[i].id].ts);
-		view_sort(keys, keys + v->n, v->n);
-		for (i = 0; i < v->n; i++)
-			to[keys[i].id] = (uint32_t)i;
-		for (i = 0; i < v->n; i++)
-			if (v->rows[i].pair != VIEW_NO_ROW)
-				v->rows[i].pair = to[v->rows[i].pair];
-		rc = reorder(v, keys, to);
-	}
-	free(keys);
-	if (!rc && v->rule != VIEW_EXACT) {
-		v->table = to;
-		return 0;
-	}
-	free(to);
-	return rc;
 }

@@ -23,31 +23,67 @@ struct view_track {
 	bool is_device; /* a stream of an accelerator by its names (JAX) */
 };
 
-/* One trace in the making. Rows are in file order until view_sort_rows(). */
+/* Rows that have a correlation: those of one are neighbours, in the order of view->rows, and
+ * correlations rise. */
+struct view_index {
+	uint32_t *rows;
+	size_t n;
+	/* Where correlations are dense, which they are but for odd traces: rows of low + i are
+	 * those from starts[i] on, up to starts[i + 1]. Else NULL. */
+	uint32_t *starts;
+	int64_t low;
+	uint64_t span;
+};
+
+/* Which analyses get as v->linked, and pairing and filtering as groups. 0, -ENOMEM. */
+int view_index_new(const struct view *v, struct view_index **ret);
+void view_index_free(struct view_index *x);
+/* How many rows from x->rows[i] on are of one correlation. */
+static inline size_t view_group(const struct view *v, const struct view_index *x, size_t i)
+{
+	int64_t number = v->rows[x->rows[i]].correlation;
+	size_t j = i + 1;
+
+	while (j < x->n && v->rows[x->rows[j]].correlation == number)
+		j++;
+	return j - i;
+}
+
+/* One trace in the making. hta: rows are in file order until view_filter(). */
 struct view_work {
 	struct view *v;
 	const struct view_options *o;
 	struct view_name *names;
 	struct view_track *tracks;
 	size_t cap;
+	struct view_index *groups; /* hta, until view_filter(): rows by correlation */
+	/* hta: the rows that stay, as HTA's table has them, some several times (NULL: all as they
+	 * are), and the place in kept of each row, VIEW_NO_ROW: none. */
+	uint32_t *kept, *moved;
+	size_t n_kept;
+	uint32_t *marks; /* places in rows of those named as steps, in file order */
+	size_t n_marks, cap_marks;
 };
 
-/* Rows of the trace that the rule may keep. 0, -ENOMEM, -EOVERFLOW. */
+/* Rows of the trace that the rule may keep; exact: by (ts, index). 0, -ENOMEM, -EOVERFLOW. */
 int view_collect(struct view_work *w);
+/* Numbers sorted, stable: ret_order[i] is which of them comes to place i; keys are overwritten. The
+ * other way round with places: ret_order[i] is the place of number i. NULL: they are sorted as they
+ * are. 0, -ENOMEM. */
+int view_order(int64_t *keys, size_t n, bool places, uint32_t **ret_order);
+/* The same with room for n more numbers in spare; NULL: it makes its own. */
+int view_order_with(int64_t *keys, int64_t *spare, size_t n, bool places, uint32_t **ret_order);
 /* partner and pair (here a place in rows as they stand). */
 int view_pair(struct view_work *w);
 /* The step of each row, and v->steps. */
 int view_steps(struct view_work *w);
-/* hta: rows that HTA drops go, duplicates come; pair and table follow. drop: there are two
- * steps or more in the job. */
+/* hta: rows that HTA drops go, duplicates come, then all by (ts, index); pair follows, and table.
+ * drop: there are two steps or more in the job. */
 int view_filter(struct view_work *w, bool drop);
 /* exact: rows outside the window of the options go; places in rows move, so that the caller
  * pairs again. */
 bool view_has_window(const struct view_options *o);
 void view_window(struct view_work *w);
-/* Rows by (ts, index); pair and table follow. */
-int view_sort_rows(struct view_work *w);
-
 /* Free what view_linked() made. */
 void view_unlink(struct view *v);
 

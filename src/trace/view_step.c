@@ -34,19 +34,15 @@ static int collect_steps(struct view_work *w, struct sweep *s)
 {
 	const struct view *v = w->v;
 	const struct view_row *r;
-	size_t i, n = 0;
+	size_t i;
 
-	for (i = 0; i < v->n; i++)
-		n += w->names[v->rows[i].name].step >= 0;
-	s->steps = malloc((n + 1) * sizeof(*s->steps));
-	s->heap = malloc((n + 1) * sizeof(*s->heap));
-	s->borders = malloc((2 * n + 1) * sizeof(*s->borders));
+	s->steps = malloc((w->n_marks + 1) * sizeof(*s->steps));
+	s->heap = malloc((w->n_marks + 1) * sizeof(*s->heap));
+	s->borders = malloc((2 * w->n_marks + 1) * sizeof(*s->borders));
 	if (!s->steps || !s->heap || !s->borders)
 		return -ENOMEM;
-	for (i = 0; i < v->n; i++) {
-		r = &v->rows[i];
-		if (w->names[r->name].step < 0)
-			continue;
+	for (i = 0; i < w->n_marks; i++) {
+		r = &v->rows[w->marks[i]];
 		s->steps[s->n] =
 			(struct step){r->ts, r->end, w->names[r->name].step,
 				      !r->is_gpu && r->cat != TRACE_CAT_GPU_USER_ANNOTATION};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * write.h - writing trace files: a sink that compresses by the name of the file and replaces
- * it whole, and the parts of a Chrome/Kineto JSON out of the model. What the model does not
- * hold (flows other than launch to kernel, counters, arguments that nobody reads) is not
- * written; docs/traces.md, "Writing".
+ * it whole, and the parts of a Chrome/Kineto JSON out of the model. Arguments that
+ * nobody reads are not written; events that the model does not hold come from others.h.
  */
 #ifndef TRACE_WRITE_H
 #define TRACE_WRITE_H
@@ -35,6 +34,7 @@ struct write_shift {
 	int64_t correlation, external; /* and flow ids */
 	int64_t python;
 	int64_t pid;       /* to pids that are numbers */
+	int64_t flow;      /* to ids of events that the model does not hold (others.h) */
 	const char *label; /* before pids that are texts and before process names; NULL none */
 };
 

@@ -239,9 +239,10 @@ def test_a_bomb_is_refused_at_once(lapse, file):
 
 
 def test_notes_of_config_are_on_stderr(lapse, file):
-    path = file("monitoring:\n  metrics: [cpu]\n  enabled: true\nalerting: {enabled: false}\n")
+    path = file("dashboard:\n  port: 8080\nmonitoring: {metrics: [cpu]}\n"
+                "alerting: {enabled: false}\n")
     done = lapse("config", path)
-    assert done.stderr == f"lapse config: {path}:2:3: monitoring.metrics: has no effect in this " \
+    assert done.stderr == f"lapse config: {path}:2:3: dashboard.port: has no effect in this " \
                           "version\n"
     assert lapse("config", path, "--json").stderr == ""
     assert len(json.loads(lapse("config", path, "--json").stdout)["notes"]) == 1

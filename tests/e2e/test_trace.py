@@ -14,8 +14,10 @@ import pytest
 from trace_maker import DATA, ROOT, make_trace, write_trace
 
 SUBCOMMANDS = ["summary", "top", "steps", "temporal", "idle", "kernels", "overlap", "launch", "queue",
-               "bandwidth", "annotations", "gpu", "memory", "critical-path", "sequences", "stacks", "score",
-               "validate", "ranks"]
+               "bandwidth", "annotations", "tables", "gpu", "memory", "critical-path", "sequences", "stacks",
+               "score", "validate", "ranks"]
+# Whose tables `tables` has.
+TABLES = ["temporal", "idle", "kernels", "overlap", "launch", "queue", "bandwidth", "annotations"]
 
 
 @pytest.fixture
@@ -180,6 +182,91 @@ def test_output_that_cannot_be_written(lapse, one, tmp_path):
     assert done.returncode == 1 and "cannot write" in done.stderr
 
 
+# ---- all tables of HTA at once -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rule", [[], ["--hta"], ["--hta", "--include-last", "--no-rounding"], ["--steps", "2:3"]]
+)
+def test_tables_are_those_of_the_subcommands(lapse, one, job, tmp_path, rule):
+    for files in ([one], [job], [one, job]):
+        want = {}
+        for sub in TABLES:
+            for name, rows in sheets(lapse, sub, *rule, *files).items():
+                want[name] = rows
+                text = lapse("trace", sub, *rule, "--csv", "--sheet", name, *files).stdout
+                done = lapse("trace", "tables", *rule, "-o", tmp_path / "tables", *files)
+                assert done.returncode == 0 and done.stderr == ""
+                assert (tmp_path / "tables" / f"{name}.csv").read_text() == text, name
+        assert sheets(lapse, "tables", *rule, *files) == want
+        assert {p.name for p in (tmp_path / "tables").iterdir()} == {f"{name}.csv" for name in want}
+    assert sum(len(rows) for rows in want.values()) > 20
+
+
+def test_tables_by_hand(lapse, one, tmp_path):
+    folder = tmp_path / "new" / "tables"
+    document = json.loads(lapse("trace", "tables", "--json", "-o", folder, one).stdout)
+    assert document["sheets"] == {
+        "written": [
+            {"output": f"{folder}/{name}.csv", "rows": rows}
+            for name, rows in (
+                ("temporal", 1),
+                ("idle", 6),
+                ("types", 4),
+                ("kernels", 3),
+                ("overlap", 1),
+                ("launch", 1),
+                ("queue", 2),
+                ("bandwidth", 1),
+                ("annotations", 0),
+                ("work", 0),
+            )
+        ]
+    }
+    assert [n["key"] for n in document["notes"]] == ["no-annotations"]
+    [row] = csv.DictReader(io.StringIO((folder / "temporal.csv").read_text()))
+    assert (row["total_ns"], row["compute_ns"], row["rank"]) == ("24000000", "6000000", "")
+    [row] = csv.DictReader(io.StringIO((folder / "overlap.csv").read_text()))
+    assert (row["communication_ns"], row["both_ns"]) == ("6000000", "3000000")
+
+
+def test_one_table_is_written(lapse, one, tmp_path):
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "idle.csv").write_text("old")
+    (tmp_path / "tables" / "mine.txt").write_text("mine")
+    done = lapse("trace", "tables", "--sheet", "idle", "-o", tmp_path / "tables", one)
+    assert done.returncode == 0 and f"{tmp_path}/tables/idle.csv" in done.stdout
+    assert {p.name for p in (tmp_path / "tables").iterdir()} == {"idle.csv", "mine.txt"}
+    assert (tmp_path / "tables" / "idle.csv").read_text().startswith("file,rank,stream,")
+    done = lapse("trace", "tables", "--sheet", "none", "-o", tmp_path / "other", one)
+    assert (
+        done.returncode == 2
+        and "there are temporal, idle" in done.stderr
+        and not (tmp_path / "other").exists()
+    )
+
+
+def test_tables_that_cannot_be_written(lapse, one, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    done = lapse("trace", "tables", "-o", tmp_path / "file", one)
+    assert done.returncode == 1 and "cannot make the folder" in done.stderr and done.stdout == ""
+    assert (tmp_path / "file").read_text() == "mine"
+    (tmp_path / "tables" / "queue.csv").mkdir(parents=True)
+    done = lapse("trace", "tables", "-o", tmp_path / "tables", one)
+    assert done.returncode == 1 and "queue.csv" in done.stderr and done.stdout == ""
+
+
+def test_what_is_missing_is_told_once(lapse, tmp_path):
+    trace = make_trace()
+    trace["traceEvents"] = [
+        e for e in trace["traceEvents"] if e.get("cat") not in ("kernel", "gpu_memcpy")
+    ]
+    path = write_trace(tmp_path / "host.json", trace)
+    notes = [n["key"] for n in lapse.json("trace", "tables", path)["notes"]]
+    assert notes.count("no-gpu") == 1
+    assert lapse("trace", "tables", path).stdout.count("No GPU rows") == 1
+
+
 # ---- calling -----------------------------------------------------------------------------
 
 
@@ -221,7 +308,7 @@ def test_called_wrongly(lapse, one, arguments, status, words):
 def test_help_of_subcommands(lapse):
     names = re.findall(r"^  ([a-z-]+) +", lapse("trace", "--help").stdout.partition("Subcommands:\n")[2]
                        .partition("\n\n")[0], re.M)
-    assert set(SUBCOMMANDS) < set(names) and len(names) == 23
+    assert set(SUBCOMMANDS) < set(names) and len(names) == 25
     for name in names:
         done = lapse("trace", name, "--help")
         assert done.returncode == 0 and done.stdout.startswith(f"usage: lapse trace {name} ")
@@ -415,6 +502,8 @@ def schema():
         sheet = SHEET.match(line)
         if sheet:
             current.setdefault(sheet[2] or "", {})[sheet[1]] = re.findall(r"`(\w+)`", sheet[3])
+    for sub in TABLES:
+        found["tables"][""].update(found[sub][""])
     return found
 
 
@@ -422,7 +511,8 @@ def test_schema_is_what_is_printed(lapse, one, job, tmp_path):
     arguments = {"diff": [one, one], "ranks": [job], "convert": [one, "-o", tmp_path / "c.json"],
                  "merge": [job, "-o", tmp_path / "m.json"]}
     known = schema()
-    assert set(known) == set(SUBCOMMANDS) | {"diff", "convert", "merge", "repair"}
+    assert set(known) == set(SUBCOMMANDS) | {"diff", "convert", "merge", "repair", "import"}
+    del known["import"]  # of other files: test_trace_import.py
     del known["repair"]  # has a document of its own: test_validate_and_repair
     for sub, options in known.items():
         for option, want in options.items():
@@ -444,7 +534,7 @@ def test_document_around_the_sheets(lapse, one, tmp_path):
     assert list(document) == ["command", "files", "inputs", "sheets", "notes"]
     keys = ["path", "rank", "rank_from", "world_size", "rows", "bytes", "complete", "base_ns", "error", "notes"]
     assert [list(f) for f in document["files"]] == [keys, keys]
-    assert list(document["inputs"]) == ["rule", "steps", "views"]
+    assert list(document["inputs"]) == ["rule", "steps", "views", "cuts"]
     assert list(document["inputs"]["views"][0]) == [
         "file", "rows", "left_out", "steps", "step_first", "step_last", "first_ns", "last_ns", "origin_ns",
         "rounded", "dropped_last"]
@@ -506,7 +596,9 @@ def test_budget_is_kept(lapse, tmp_path):
     """A trace of more events than the budget holds gives the same answer."""
     path = real("traces/hta-df-index") / "rank1.pt.trace.json.gz"
     env = {**lapse.env, "TMPDIR": str(tmp_path)}
-    small = lapse("trace", "steps", "--json", "--memory", "1M", path, env=env)
-    assert small.returncode == 0, small.stderr
-    assert json.loads(small.stdout)["sheets"] == lapse.json("trace", "steps", path)["sheets"]
+    whole, small = tmp_path.parent / "whole.json", tmp_path.parent / "small.json"
+    for file, more in ((whole, []), (small, ["--memory", "1M"])):
+        done = lapse("trace", "convert", "-o", file, *more, path, env=env)
+        assert done.returncode == 0, done.stderr
+    assert small.read_bytes() == whole.read_bytes()
     assert os.listdir(tmp_path) == []

@@ -84,9 +84,8 @@ static uint64_t fuzz_digest(struct trace *t)
 		h = fuzz_mix(h, &notes[i].count, sizeof(notes[i].count));
 		h = fuzz_mix(h, &notes[i].offset, sizeof(notes[i].offset));
 	}
-	m = trace_memories(t, &n);
-	for (size_t i = 0; i < n; i++)
-		h = fuzz_mix(h, &m[i].address, sizeof(m[i].address));
+	for (uint64_t i = 0; (m = trace_memory_at(t, i)) != NULL; i++)
+		h = fuzz_mix(h, &m->address, sizeof(m->address));
 	for (int c = 0; c < 256; c++) {
 		uint64_t count = trace_phase_count(t, (char)c);
 

@@ -17,14 +17,14 @@
 
 static void check_order(const double *keys, size_t n, const unsigned *wanted)
 {
-	uint32_t ids[64];
+	struct numeric_key k[64];
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		ids[i] = (uint32_t)i;
-	numeric_order(keys, ids, n);
+		k[i] = (struct numeric_key){keys[i], (uint32_t)i};
+	numeric_order(k, n);
 	for (i = 0; i < n; i++)
-		assert_int_equal(ids[i], wanted[i]);
+		assert_int_equal(k[i].id, wanted[i]);
 }
 
 /* numpy.argsort of many equal keys, and of two sorted runs behind each other. */
@@ -65,7 +65,7 @@ static void test_order_sorts(void **state)
 		MOST = 3000
 	};
 	static double keys[MOST], sorted[MOST];
-	static uint32_t ids[MOST];
+	static struct numeric_key k[MOST];
 	size_t n, i, kind;
 
 	(void)state;
@@ -77,12 +77,12 @@ static void test_order_sorts(void **state)
 					  : kind == 2 ? (double)(i % 2 ? i : n - i)
 						      : (double)(i * i * 31 % 97);
 				sorted[i] = keys[i];
-				ids[i] = (uint32_t)i;
+				k[i] = (struct numeric_key){keys[i], (uint32_t)i};
 			}
 			qsort(sorted, n, sizeof(*sorted), by_key);
-			numeric_order(keys, ids, n);
+			numeric_order(k, n);
 			for (i = 0; i < n; i++)
-				assert_true(keys[ids[i]] == sorted[i]);
+				assert_true(k[i].key == sorted[i] && keys[k[i].id] == sorted[i]);
 		}
 	}
 }

@@ -122,6 +122,39 @@ static void nested(void **state)
 	rig_done(&r);
 }
 
+struct selves {
+	int64_t ns[8];
+	size_t n;
+};
+
+/* In the order in which they end; the row of 30 us apart. */
+static void add_self(void *arg, const struct view_row *r, int64_t self)
+{
+	struct selves *s = arg;
+
+	s->ns[r->end - r->ts == 30000 ? 7 : s->n++ % 7] += self;
+}
+
+/* Of rows that begin at one time the longer is outside, whichever comes first in the file; a row
+ * that is no call counts as long as it is. */
+static void own_times(void **state)
+{
+	struct selves s = {{0}, 0};
+	struct rig r = rig_view(
+		HOST("cpu_op", "in", "0", "40") "," HOST("cpu_op", "out", "0", "100") "," HOST(
+			"cpu_op", "late", "90", "20") "," WORK("kernel", "k", "10", "30", "7", "1"),
+		&exact);
+
+	(void)state;
+	assert_int_equal(nest_self(r.v, add_self, &s), 0);
+	assert_int_equal(s.n, 3);
+	assert_int_equal(s.ns[7], 30000); /* the kernel */
+	assert_int_equal(s.ns[0], 40000); /* in ends first */
+	assert_int_equal(s.ns[1], 10000); /* late is cut at the end of out */
+	assert_int_equal(s.ns[2], 50000); /* out: 100 - 40 - 10 */
+	rig_done(&r);
+}
+
 /* ---- critical path ----------------------------------------------------------------------- */
 
 /*  host   step [0, 100]: op [5, 45] with launch [10, 20]; op2 [50, 95] with sync [60, 90]
@@ -415,13 +448,21 @@ static void diff_without_steps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(short_names),     cmocka_unit_test(welch_distribution),
-		cmocka_unit_test(welch_by_hand),   cmocka_unit_test(adjusted),
-		cmocka_unit_test(nested),          cmocka_unit_test(critical_by_hand),
-		cmocka_unit_test(critical_bounds), cmocka_unit_test(critical_across_streams),
-		cmocka_unit_test(sequence),        cmocka_unit_test(folded),
-		cmocka_unit_test(drawn),           cmocka_unit_test(diff_steps),
-		cmocka_unit_test(diff_unsure),     cmocka_unit_test(diff_without_steps),
+		cmocka_unit_test(short_names),
+		cmocka_unit_test(welch_distribution),
+		cmocka_unit_test(welch_by_hand),
+		cmocka_unit_test(adjusted),
+		cmocka_unit_test(nested),
+		cmocka_unit_test(own_times),
+		cmocka_unit_test(critical_by_hand),
+		cmocka_unit_test(critical_bounds),
+		cmocka_unit_test(critical_across_streams),
+		cmocka_unit_test(sequence),
+		cmocka_unit_test(folded),
+		cmocka_unit_test(drawn),
+		cmocka_unit_test(diff_steps),
+		cmocka_unit_test(diff_unsure),
+		cmocka_unit_test(diff_without_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -341,6 +341,28 @@ static void test_decide(void **state)
 	assert_int_equal(verdict_decide(&f), VERDICT_UNKNOWN);
 }
 
+/* What waits cost would be gone without them: from a quarter on they are named before a GPU that
+ * works more, but not before other idle time that is more. */
+static void test_decide_sync(void **state)
+{
+	struct verdict_facts f = facts(60, 15, 0, 0);
+
+	(void)state;
+	f.shares.ns[VERDICT_SYNC] = 25;
+	f.shares.total = 100;
+	assert_int_equal(verdict_decide(&f), VERDICT_SYNC);
+	f.shares.ns[VERDICT_SYNC] = 24;
+	f.shares.ns[VERDICT_COMPUTE] = 61;
+	assert_int_equal(verdict_decide(&f), VERDICT_COMPUTE);
+	f = facts(40, 4, 28, 0);
+	f.shares.ns[VERDICT_SYNC] = 28;
+	f.shares.total = 100;
+	assert_int_equal(verdict_decide(&f), VERDICT_SYNC);
+	f.shares.ns[VERDICT_LAUNCH] = 29;
+	f.shares.ns[VERDICT_COMPUTE] = 39;
+	assert_int_equal(verdict_decide(&f), VERDICT_COMPUTE);
+}
+
 static void test_rules(void **state)
 {
 	(void)state;
@@ -505,6 +527,7 @@ static void test_syncs(void **state)
 	assert_int_equal(s->n, 1);
 	assert_int_equal(s->sites[0].wait, 20 * US);
 	assert_int_equal(s->sites[0].idle, 70 * US); /* 140 to 210 */
+	assert_int_equal(s->sites[0].cost, 20 * US); /* not more than the wait */
 	assert_string_equal(trace_text(r.trace, s->sites[0].op, NULL), "aten::item");
 	assert_string_equal(trace_text(r.trace, s->sites[0].python, NULL), "train.py(3): step");
 	syncs_free(s);
@@ -518,10 +541,10 @@ int main(void)
 		cmocka_unit_test(test_windows),      cmocka_unit_test(test_no_host),
 		cmocka_unit_test(test_nothing),      cmocka_unit_test(test_straggler),
 		cmocka_unit_test(test_no_straggler), cmocka_unit_test(test_permille),
-		cmocka_unit_test(test_decide),       cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_rules_host),   cmocka_unit_test(test_sentence),
-		cmocka_unit_test(test_coverage),     cmocka_unit_test(test_score),
-		cmocka_unit_test(test_syncs),
+		cmocka_unit_test(test_decide),       cmocka_unit_test(test_decide_sync),
+		cmocka_unit_test(test_rules),        cmocka_unit_test(test_rules_host),
+		cmocka_unit_test(test_sentence),     cmocka_unit_test(test_coverage),
+		cmocka_unit_test(test_score),        cmocka_unit_test(test_syncs),
 	};
 
 	return cmocka_run_group_tests_name("analyse-verdict", tests, NULL, NULL);

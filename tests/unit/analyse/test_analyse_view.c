@@ -6,6 +6,8 @@
 
 #include "viewrig.h"
 
+#include <stdlib.h>
+
 /* ts up, end down: a kernel of 0.5 us within one us ends before it begins. */
 static void test_rounding(void **state)
 {
@@ -326,6 +328,84 @@ static void test_ranks(void **state)
 	trace_free(traces[1]);
 }
 
+/* Whatever a reader of the decimal text gets: around where doubles stop to hold every number, in
+ * each size, and at halves. */
+static void test_us(void **state)
+{
+	uint64_t seed = 1;
+	char text[64];
+	int64_t ns;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 200000; i++) {
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		ns = (int64_t)(seed >> (1 + i % 62));
+		if (i % 7 == 0)
+			ns = (1ll << 53) - 1000 + (int64_t)i / 7 % 2000;
+		if (i % 7 == 1)
+			ns -= ns % 125;
+		snprintf(text, sizeof(text), "%lld.%03lld", (long long)(ns / 1000),
+			 (long long)(ns % 1000));
+		assert_true(view_us(ns) == strtod(text, NULL));
+		assert_true(view_us(-ns) == -strtod(text, NULL));
+	}
+	assert_true(view_us(INT64_MAX) == 9223372036854775.807);
+	assert_true(view_us(INT64_MIN) == -9223372036854775.808);
+}
+
+/* clang-format off */
+#define FAR_LINKS                                                                                  \
+	CALL("cudaLaunchKernel", "1", "1", "9000000000000000000") ","                              \
+	CALL("cudaLaunchKernel", "2", "1", "3") "," WORK("kernel", "k", "4", "5", "7", "3")
+#define TIES                                                                                       \
+	STEP("1", "0", "90") "," CALL("cudaLaunchKernel", "1", "1", "5") ","                       \
+	CALL("cudaLaunchKernel", "2", "1", "4") "," WORK("kernel", "b", "8", "5", "7", "4") ","    \
+	STEP("2", "100", "9") "," WORK("kernel", "a", "8", "5", "8", "5") ","                      \
+	WORK("kernel", "c", "8", "5", "9", "4")
+/* clang-format on */
+
+/* Correlations that lie far apart are found as others are. */
+static void test_far_links(void **state)
+{
+	struct view_options o = {.rule = VIEW_HTA};
+	struct rig r = rig_view(FAR_LINKS, &o);
+	struct view_link link = view_linked(r.v, 3);
+
+	(void)state;
+	assert_int_equal(link.n, 2);
+	assert_int_equal(link.rows[0], 1);
+	assert_int_equal(link.rows[1], 2);
+	assert_int_equal(view_linked(r.v, 9000000000000000000).n, 1);
+	assert_int_equal(view_linked(r.v, 4).n, 0);
+	assert_int_equal(view_linked(r.v, INT64_MAX).n, 0);
+	assert_int_equal(view_linked(r.v, -7).n, 0);
+	assert_int_equal(rig_row(&r, "k")->pair, 1);
+	rig_done(&r);
+}
+
+/* Rows of one time stand as in the file, and in the table as HTA's join has them: by the first
+ * work of each correlation, then the host's. */
+static void test_ties(void **state)
+{
+	static const uint32_t table[] = {3, 5, 4, 0, 1, 2};
+	struct view_options o = {.rule = VIEW_HTA};
+	struct rig r = rig_view(TIES, &o);
+	size_t i;
+
+	(void)state;
+	assert_int_equal(r.v->n, 6);
+	for (i = 0; i < r.v->n; i++)
+		assert_int_equal(r.v->table[i], table[i]);
+	assert_ptr_equal(rig_row(&r, "b"), &r.v->rows[3]);
+	assert_ptr_equal(rig_row(&r, "a"), &r.v->rows[4]);
+	assert_ptr_equal(rig_row(&r, "c"), &r.v->rows[5]);
+	assert_int_equal(r.v->rows[4].pair, 1); /* the first call */
+	assert_int_equal(r.v->rows[1].pair, 4);
+	assert_int_equal(r.v->rows[2].pair, 5); /* the last work of its correlation */
+	rig_done(&r);
+}
+
 static void test_empty(void **state)
 {
 	struct view_options o = {.rule = VIEW_HTA};
@@ -354,7 +434,9 @@ int main(void)
 		cmocka_unit_test(test_steps),       cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_device_rows), cmocka_unit_test(test_jax),
 		cmocka_unit_test(test_classes),     cmocka_unit_test(test_spans),
-		cmocka_unit_test(test_ranks),       cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_ranks),       cmocka_unit_test(test_us),
+		cmocka_unit_test(test_far_links),   cmocka_unit_test(test_ties),
+		cmocka_unit_test(test_empty),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

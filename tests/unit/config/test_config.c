@@ -237,15 +237,15 @@ static void test_notes(void **state)
 	(void)state;
 	taken("monitoring:\n"
 	      "  enabled: true\n"
-	      "  metrics: [cpu]\n"
+	      "  alerting: {email_notifications: true}\n"
 	      "  visualization:\n"
 	      "    tensorboard: true\n"
 	      "    prometheus: false\n"
 	      "dashboard:\n"
 	      "  port: 8080\n"
 	      "performance_tuning: {flush_interval: 1.0}\n");
-	assert_string_equal(config_note(c, 0), "f:3:3: monitoring.metrics: has no effect in this "
-					       "version");
+	assert_string_equal(config_note(c, 0), "f:3:14: alerting.email_notifications: has no "
+					       "effect in this version, where it is false");
 	assert_string_equal(config_note(c, 1), "f:5:5: visualization.tensorboard: has no effect in "
 					       "this version, where it is false");
 	assert_string_equal(config_note(c, 2),

@@ -36,7 +36,8 @@ static void test_rows(void **state)
 		assert_non_null(k->help);
 		assert_true(strlen(k->path) < 128);
 		for (p = k->path; *p; p++)
-			assert_true(islower((unsigned char)*p) || *p == '_' || *p == '.');
+			assert_true(islower((unsigned char)*p) || isdigit((unsigned char)*p) ||
+				    *p == '_' || *p == '.');
 		assert_true(k->type != CONFIG_CHOICES || k->choices);
 		assert_true(!k->python || (k->readers & CONFIG_READ_PYTHON));
 	}

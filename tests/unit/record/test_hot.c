@@ -147,6 +147,11 @@ static void call_heartbeat(void)
 	lapse_heartbeat();
 }
 
+static void call_step_now(void)
+{
+	lapse_step_now();
+}
+
 static void call_now(void)
 {
 	lapse_now();
@@ -156,7 +161,7 @@ static void (*const hot[])(void) = {
 	call_set,        call_add,        call_observe,   call_set_at,      call_add_at,
 	call_observe_at, call_log,        call_log_at,    call_span_begin,  call_span_end,
 	call_span_at,    call_step_begin, call_step_end,  call_epoch_begin, call_epoch_end,
-	call_event,      call_attr,       call_heartbeat, call_now};
+	call_event,      call_attr,       call_heartbeat, call_step_now,    call_now};
 #define HOT (sizeof(hot) / sizeof(hot[0]))
 
 /* ---- errno ------------------------------------------------------------------------ */

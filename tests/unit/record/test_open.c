@@ -79,6 +79,7 @@ static void check_inert(void)
 	lapse_event(LAPSE_INFO, "k", "t", NULL);
 	lapse_attr("k", "v");
 	lapse_heartbeat();
+	CHECK(lapse_step_now() == LAPSE_STEP_NONE);
 	lapse_set_rank(1, 1, 1);
 	lapse_close();
 }
@@ -244,7 +245,9 @@ static void options_child(void *arg)
 	setenv("LAPSE_RUN", "20261128-010203-abcd", 1);
 	setenv("LAPSE_RING_KIB", "512", 1); /* the option counts */
 	setenv("LAPSE_DIR", "/else", 1);
+	CHECK(lapse_store_dir()[0] == '\0');
 	CHECK(lapse_open(&o) == 0);
+	CHECK(strcmp(lapse_store_dir(), "/tmp/some/where") == 0);
 }
 
 static void test_options(void **state)

@@ -279,8 +279,10 @@ static void steps_child(void *arg)
 	lapse_step_begin(-5); /* a step is any number */
 	lapse_step_end(1, 1);
 	lapse_step_begin(LAPSE_STEP_NEXT);
+	CHECK(lapse_step_now() == -4);
 	sh->after = ticks();
 	lapse_close();
+	CHECK(lapse_step_now() == LAPSE_STEP_NONE);
 }
 
 static void assert_step(const struct wire_rec *r, int64_t step, double samples, double tokens)

@@ -323,6 +323,8 @@ static void test_detect(void **state)
 		{"{\"traceEvents\":[]}", IMPORT_FILE_TRACE},
 		{"[{\"ph\":\"X\"}]", IMPORT_FILE_TRACE},
 		{"SQLite format 3", IMPORT_FILE_SQLITE},
+		{"CMDLINE python x.py\nMEM 1.0 2.0\n", IMPORT_FILE_MPROF},
+		{"MEM 1.0 2.0\n", IMPORT_FILE_MPROF},
 		{"<!DOCTYPE x><html>", IMPORT_FILE_HTML},
 		{"hello", IMPORT_FILE_UNKNOWN},
 		{"", IMPORT_FILE_UNKNOWN},
@@ -340,7 +342,10 @@ static void test_detect(void **state)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		if (import_detect(texts[i].text, strlen(texts[i].text)) != texts[i].kind)
 			fail_msg("%s", texts[i].text);
-	assert_non_null(import_kind_advice(IMPORT_FILE_SQLITE));
+	assert_non_null(import_kind_advice(IMPORT_FILE_HTML));
+	assert_int_equal(import_kind_of("pstats"), IMPORT_FILE_PSTATS);
+	assert_int_equal(import_kind_of("what"), IMPORT_FILE_UNKNOWN);
+	assert_null(import_kind_key(IMPORT_FILE_HTML));
 }
 
 int main(void)
