@@ -125,6 +125,13 @@ static PyObject *core_run_id(PyObject *module, PyObject *noargs)
 	return PyUnicode_FromString(lapse_run_id());
 }
 
+static PyObject *core_store_dir(PyObject *module, PyObject *noargs)
+{
+	(void)module;
+	(void)noargs;
+	return PyUnicode_DecodeFSDefault(lapse_store_dir());
+}
+
 static PyObject *core_evidence_path(PyObject *module, PyObject *noargs)
 {
 	char path[4096];
@@ -152,6 +159,17 @@ static PyObject *core_now(PyObject *module, PyObject *noargs)
 	(void)module;
 	(void)noargs;
 	return PyLong_FromLongLong(lapse_now());
+}
+
+static PyObject *core_step_now(PyObject *module, PyObject *noargs)
+{
+	int64_t step = lapse_step_now();
+
+	(void)module;
+	(void)noargs;
+	if (step == LAPSE_STEP_NONE)
+		Py_RETURN_NONE;
+	return PyLong_FromLongLong(step);
 }
 
 static PyObject *core_heartbeat(PyObject *module, PyObject *noargs)
@@ -236,6 +254,8 @@ PyMethodDef core_process_methods[] = {
 	{"close", core_close, METH_NOARGS, "close()\n--\n\nClose the ring."},
 	{"is_open", core_is_open, METH_NOARGS, "is_open()\n--\n\nAre records taken?"},
 	{"run_id", core_run_id, METH_NOARGS, "run_id()\n--\n\nThe run's id, '' before open()."},
+	{"store_dir", core_store_dir, METH_NOARGS,
+	 "store_dir()\n--\n\nThe folder of runs that holds this one unless a launcher chose another."},
 	{"evidence_path", core_evidence_path, METH_NOARGS,
 	 "evidence_path()\n--\n\nThe file whose text the agent stores when the process is dead, "
 	 "or None."},
@@ -243,6 +263,8 @@ PyMethodDef core_process_methods[] = {
 	 "exit_status(status, /)\n--\n\nSay with which status the process is about to exit."},
 	{"now", core_now, METH_NOARGS,
 	 "now()\n--\n\nNanoseconds since 1970-01-01 UTC on lapse's own scale; 0 before init()."},
+	{"step_now", core_step_now, METH_NOARGS,
+	 "step_now()\n--\n\nThe current step; None before the first, and where nothing is recorded."},
 	{"heartbeat", core_heartbeat, METH_NOARGS,
 	 "heartbeat()\n--\n\nSay 'I am alive' in phases that neither step nor record."},
 	{"stats", core_stats, METH_NOARGS,

@@ -41,19 +41,25 @@ from ._run import Run, finish, init
 if TYPE_CHECKING:
     import os
 
+    from ._cli_args import add_cli_args, callbacks_from_args
+    from ._configure import Plan, configure
     from ._reader import RunReader, Series
 
 __all__ = [
     "Epoch",
     "Metric",
+    "Plan",
     "Run",
     "RunReader",
     "Series",
     "Span",
     "Step",
     "__version__",
+    "add_cli_args",
     "artifact",
     "attr",
+    "callbacks_from_args",
+    "configure",
     "epoch",
     "event",
     "finish",
@@ -85,10 +91,23 @@ def open_run(
     return reader
 
 
+# What is loaded when it is first used: reading needs SQLite, the rest few programs need.
+_LATER = {
+    "RunReader": "_reader",
+    "Series": "_reader",
+    "add_cli_args": "_cli_args",
+    "callbacks_from_args": "_cli_args",
+    "Plan": "_configure",
+    "configure": "_configure",
+}
+
 if not TYPE_CHECKING:  # or every name would be one
 
     def __getattr__(name: str) -> Any:
-        """Reading needs SQLite: it is loaded when it is first used."""
-        if name in ("RunReader", "Series"):
-            return getattr(importlib.import_module("lapse._reader"), name)
+        if name in _LATER:
+            return getattr(importlib.import_module(f"lapse.{_LATER[name]}"), name)
         raise AttributeError(f"module 'lapse' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

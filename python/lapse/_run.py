@@ -256,6 +256,9 @@ def finish(exit_code: int | None = None) -> None:
             return
         if exit_code is not None:
             _core.exit_status(exit_code)
+        later = sys.modules.get("lapse.torch._later")
+        if later is not None:
+            later.flush(wait=True)
         hooks = _hooks()
         if hooks:
             hooks.uninstall()

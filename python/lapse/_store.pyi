@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of the extension lapse._store: stored runs, as C calls."""
+
 import os
 from types import TracebackType
 from typing import Any, Optional, Union, final

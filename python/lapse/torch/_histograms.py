@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Histograms of parameters and gradients, made on the device: a bin is a part of an
+octave, so its number is the upper bits of the element, and nothing is searched for."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from .. import _core
+from ._helper import Helper, quiet
+from ._later import later
+from ._names import Model, matches, parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+OCTAVES = (-32, 16)  # elements are told apart from 2^-32 up to 2^16
+NAMES_MAX = 2048  # histograms of one helper
+_HALVES = 256  # octaves that the exponent of a float counts, for each sign
+
+
+class Counts(NamedTuple):
+    """A histogram that has arrived. edges has one more element than counts; those below
+    the first and above the last edge are in the outermost bins, or in `outside` of
+    uniform bins. NaN and infinite elements are in none."""
+
+    step: int | None
+    edges: list[float]
+    counts: list[int]
+    nan: int
+    inf: int
+    outside: int
+
+    @property
+    def elements(self) -> int:
+        return sum(self.counts)
+
+
+class _Log:
+    """lapse's own scale, 16 bins an octave, or a coarser one that divides it."""
+
+    def __init__(self, per_octave: int) -> None:
+        self.per_octave = per_octave
+        self.shift = 24 - per_octave.bit_length()
+        self.keys = _HALVES * per_octave  # of each sign
+        self.low = (127 + OCTAVES[0]) * per_octave
+        self.high = (127 + OCTAVES[1]) * per_octave
+        each = [self._edge(key) for key in range(self.low, self.high + 1)]
+        self.edges = [-x for x in reversed(each)] + each
+        self.middles = [(a + b) / 2 for a, b in zip(self.edges, self.edges[1:])]
+        self._ends: dict[torch.device, torch.Tensor] = {}
+
+    def _edge(self, key: int) -> float:
+        octave, part = divmod(key, self.per_octave)
+        return float(2.0 ** (octave - 127) * (1 + part / self.per_octave))
+
+    def count(self, values: torch.Tensor) -> torch.Tensor:
+        """How many elements have each key; a key is the float's sign, exponent and first
+        bits of the mantissa."""
+        keys = values.float().contiguous().view(torch.int32) >> self.shift
+        # Floats count to 2^24 only: integers where they can be counted, else doubles.
+        keys = keys if keys.is_cuda else keys.double()
+        return torch.histc(keys, bins=2 * self.keys, min=-self.keys, max=self.keys)
+
+    def cut(self, counts: torch.Tensor) -> torch.Tensor:
+        """Of rows of count() what is sent: how many are below each edge that matters."""
+        ends = self._ends.get(counts.device)
+        if ends is None:
+            finite, keys = 255 * self.per_octave, self.keys
+            half = [*range(self.low, self.high + 1), finite, finite + 1, keys]
+            all_ends = [end - 1 for end in half] + [keys + end - 1 for end in half]
+            ends = self._ends[counts.device] = torch.tensor(all_ends, device=counts.device)
+        return counts.cumsum(1).index_select(1, ends)
+
+    def take(self, row: list[float], step: int | None) -> Counts:
+        n = self.high - self.low
+        # The first half of the keys has the sign bit, so is negative; its keys ascend
+        # with the magnitude.
+        each = [int(b - a) for a, b in zip([0.0, *row], row)]
+        negative, positive = each[: n + 4], each[n + 4 :]
+        bins = [*negative[n:0:-1], negative[0] + positive[0], *positive[1 : n + 1]]
+        bins[0] += negative[n + 1]
+        bins[-1] += positive[n + 1]
+        inf = negative[n + 2] + positive[n + 2]
+        nan = negative[n + 3] + positive[n + 3]
+        return Counts(step, self.edges, bins, nan, inf, 0)
+
+
+class _Uniform:
+    """Bins of one width between two limits."""
+
+    def __init__(self, bins: int, low: float, high: float) -> None:
+        self.bins, self.low, self.high = bins, low, high
+        self.edges = [low + (high - low) * i / bins for i in range(bins + 1)]
+        self.middles = [(a + b) / 2 for a, b in zip(self.edges, self.edges[1:])]
+
+    def count(self, values: torch.Tensor) -> torch.Tensor:
+        # On the CPU older versions take NaN for a number; on CUDA choosing would wait.
+        wide = values.float() if values.is_cuda else values[values.isfinite()].double()
+        bins = torch.histc(wide, bins=self.bins, min=self.low, max=self.high)
+        nan, inf = values.isnan().sum(), values.isinf().sum()
+        size = torch.full((), float(values.numel()), dtype=bins.dtype, device=bins.device)
+        head = torch.stack([nan.to(bins.dtype), inf.to(bins.dtype), size])
+        return torch.cat([head, bins])
+
+    def cut(self, counts: torch.Tensor) -> torch.Tensor:
+        return counts
+
+    def take(self, row: list[float], step: int | None) -> Counts:
+        nan, inf, size, *counts = (int(x) for x in row)
+        return Counts(step, self.edges, counts, nan, inf, size - nan - inf - sum(counts))
+
+
+def shares(counts: list[int], points: int) -> list[int]:
+    """Counts made smaller to `points` together, or a few more: what was there at all stays
+    at least 1. Fewer stay as they are."""
+    total = sum(counts)
+    if total <= points:
+        return counts
+    half = total // 2
+    return [(c * points + half) // total or 1 for c in counts]
+
+
+class Histograms(Helper):
+    """Histograms of a model's parameters and gradients.
+
+        histograms = lapse.torch.Histograms(model)
+        loss.backward()
+        histograms.step()               # before zero_grad()
+
+    Each tensor is looked at once in `every` steps, some at each step, so that no step has
+    all the work. bins: None: lapse's own scale, made coarser to `per_octave` bins (1, 2,
+    4, 8 or 16) for each power of two, from 2^-32 to 2^16; or a number of bins of one width
+    between `limits`. names: parameters by name or glob (None: all); `gradients` and
+    `parameters` say of what.
+
+    A histogram is recorded as at most about `points` observations in the proportion of the
+    counts, because a record for each element would be too many; each bin that holds
+    anything has at least one. `last` has the counts themselves: {"gradients/NAME":
+    Counts}. Of distributed tensors each rank counts the part that it holds."""
+
+    def __init__(
+        self,
+        model: Model,
+        every: int = 100,
+        bins: int | None = None,
+        limits: tuple[float, float] | None = None,
+        per_octave: int = 4,
+        names: str | Iterable[str] | None = None,
+        parameters: bool = True,
+        gradients: bool = True,
+        points: int = 256,
+    ) -> None:
+        super().__init__(every)
+        if per_octave not in (1, 2, 4, 8, 16):
+            raise ValueError(f"Histograms: per_octave is 1, 2, 4, 8 or 16, not {per_octave!r}")
+        if (bins is None) != (limits is None):
+            raise ValueError("Histograms: bins of one width need limits, and limits need bins")
+        self._scale: _Log | _Uniform = _Log(per_octave)
+        if bins is not None and limits is not None:
+            if bins < 1 or not limits[0] < limits[1]:
+                raise ValueError(f"Histograms: bins={bins!r}, limits={limits!r}")
+            self._scale = _Uniform(bins, *limits)
+        if not 1 <= points <= 32768:
+            raise ValueError(f"Histograms: points is 1 to 32768, not {points!r}")
+        self.points = points
+        self.last: dict[str, Counts] = {}
+        self._model, self._wanted = model, [names] if isinstance(names, str) else names
+        self._kinds = [k for k, on in (("parameters", parameters), ("gradients", gradients)) if on]
+        self._metrics: dict[str, _core.Metric] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look at the model's parameters again; the first step() does it by itself."""
+        pairs = parameters(self._model)
+        if not isinstance(self._model, torch.nn.Module):
+            self._model = pairs
+        if self._wanted is not None:
+            self._wanted = list(self._wanted)
+            pairs = [p for p in pairs if any(matches(p[0], w) for w in self._wanted)]
+        self._tensors = [(f"{kind}/{name}", p) for kind in self._kinds for name, p in pairs]
+        if not self._tensors:
+            raise ValueError("Histograms: there is no parameter of these names")
+        if len(self._tensors) > NAMES_MAX:
+            raise ValueError(
+                f"Histograms: {len(self._tensors)} histograms, more than {NAMES_MAX}: "
+                "choose some by names="
+            )
+
+    @quiet
+    def step(self) -> None:
+        """Count what is due at this step: after backward(), before zero_grad().
+        No waiting for a device."""
+        turn = self._calls % self.every
+        first = not self._calls
+        self._calls += 1
+        if self.reason:
+            return
+        if first:
+            self.refresh()
+        n = len(self._tensors)
+        # Those i with i * every // n == turn.
+        due = self._tensors[-(-turn * n // self.every) : -(-(turn + 1) * n // self.every)]
+        with torch.no_grad():
+            self._measure(due)
+
+    def _measure(self, due: list[tuple[str, torch.Tensor]]) -> None:
+        rows: dict[torch.device, tuple[list[str], list[torch.Tensor]]] = {}
+        for name, parameter in due:
+            values = parameter.grad if name.startswith("gradients/") else parameter.detach()
+            if values is None or not values.is_floating_point():
+                continue
+            if hasattr(values, "to_local"):
+                values = values.to_local()
+            if values.layout is not torch.strided or not values.numel():
+                continue
+            names, counts = rows.setdefault(values.device, ([], []))
+            names.append(name)
+            counts.append(self._scale.count(values))
+        for names, counts in rows.values():
+            cut = self._scale.cut(torch.stack(counts))
+            later([cut], partial(self._arrived, names, cut.shape[1]))
+
+    def _arrived(
+        self, names: list[str], width: int, values: list[float], step: int | None, time_ns: int
+    ) -> None:
+        for k, name in enumerate(names):
+            counts = self._scale.take(values[k * width : (k + 1) * width], step)
+            self.last[name] = counts
+            self._record(name, counts, step, time_ns)
+
+    def _record(self, name: str, of: Counts, step: int | None, time_ns: int) -> None:
+        metric = self._metrics.get(name)
+        if metric is None:
+            metric = _core.metric(name, "1", "histogram", "of the elements; a sample of them")
+            self._metrics[name] = metric
+        held = [(middle, count) for middle, count in zip(self._scale.middles, of.counts) if count]
+        counts = shares([count for _, count in held], self.points)
+        metric.observe_bins([middle for middle, _ in held], counts, step, time_ns)
+
+    def document(self, name: str) -> dict[str, Any]:
+        """A histogram in the form that TensorBoard's writer takes: limits of the bins that
+        hold anything, and counts."""
+        of = self.last[name]
+        held = [i for i, count in enumerate(of.counts) if count]
+        return {
+            "bucket_limits": [of.edges[i + 1] for i in held],
+            "bucket_counts": [of.counts[i] for i in held],
+            "num": of.elements,
+        }

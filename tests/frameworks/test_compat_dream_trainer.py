@@ -1,0 +1,751 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lapse.compat.dream_trainer: the document's usage, adapted, run with a stub trainer that has
+its hooks; what each callback measures, against known times and made-up allocators."""
+
+import gc
+import importlib.util
+import json
+import statistics
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+
+from lapse.compat import dream_trainer as dream  # noqa: E402
+from lapse.compat.dream_trainer import _benchmark, _measure, _profile  # noqa: E402
+from lapse.torch import _allocator  # noqa: E402
+
+HAS_COMPILE = hasattr(torch, "compile")
+GIB = 1 << 30
+pytestmark = pytest.mark.timeout(170)
+
+PROGRAM = """
+import json, os, sys, time
+from types import SimpleNamespace
+import torch
+from torch.profiler import ProfilerActivity, schedule
+torch.set_num_threads(1)
+import lapse
+lapse.init(capture=False)
+from lapse.compat.dream_trainer import (
+    AutoAnalyzer, Callback, CallbackCollection, CompilationMonitor, MemoryProfiler,
+    PerformanceReporter, ProfileCallback, ThroughputMonitor, WarmupCallback)
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.linear(x).sum()
+
+class Trainer:
+    def __init__(self, callbacks):
+        self.config = SimpleNamespace(batch_size=32)
+        self.model, self.scalars, self.clock = Model(), [], []
+        self.callbacks = CallbackCollection(callbacks)
+        self.callbacks.initialize(self)
+
+    def log_scalar(self, name, value):
+        self.scalars.append((name, value))
+
+    def training_step(self, batch):
+        return self.compiled(batch)
+
+    def fit(self, epochs, steps, sleep=0.0, between=0.0, backend=None):
+        self.callbacks.pre_launch()
+        self.callbacks.pre_setup()
+        self.compiled = self.model if backend is None else torch.compile(self.model,
+                                                                         backend=backend)
+        self.callbacks.post_setup()
+        self.callbacks.pre_fit()
+        for epoch in range(epochs):
+            for i in range(steps):
+                batch = {"x": torch.ones(32, 8)}
+                begin = time.perf_counter()
+                self.callbacks.pre_train_step(batch, i)
+                self.training_step(batch["x"]).backward()
+                time.sleep(sleep)
+                self.callbacks.post_train_step({}, i)
+                self.clock.append((begin, time.perf_counter()))
+            time.sleep(between)
+        self.callbacks.post_fit()
+        return self
+
+out = {}
+
+# Throughput: two epochs of 110 steps of 2 ms, and a pause that is no training.
+print("BEGIN throughput")
+monitor = ThroughputMonitor()
+trainer = Trainer([monitor]).fit(2, 110, 0.002, 0.25)
+print("END throughput")
+ends = [end for _, end in trainer.clock]
+own = ends[109] - ends[9] + ends[219] - trainer.clock[110][0]
+out["throughput"] = dict(scalars=trainer.scalars, samples=monitor.samples_processed,
+                         rate=monitor.throughput, own=own, warmup=monitor.warmup_steps)
+
+# The document's profiler, as it stands there but for CUDA; then another handler.
+profiler = torch.profiler.profile(
+    activities=[ProfilerActivity.CPU],
+    schedule=torch.profiler.schedule(wait=1, warmup=1, active=3, repeat=2),
+    on_trace_ready=torch.profiler.tensorboard_trace_handler("./logs"),
+    record_shapes=True, profile_memory=True, with_stack=True)
+trainer = Trainer([ProfileCallback(profiler)])
+own_step = trainer.training_step
+trainer.fit(1, 14)
+callback = trainer.callbacks["ProfileCallback"]
+def rows(callback):
+    return [dict(path=t.path, bound=t.bound, operators=[o.name for o in t.operators],
+                 error=t.error) for t in callback.traces]
+out["profile"] = dict(traces=rows(callback), files=sorted(os.listdir("logs")),
+                      restored=trainer.training_step == own_step)
+
+# Composition of warm-up, profile and throughput; a trainer without training_step.
+saved = Trainer.training_step
+def through(self, batch):
+    return self.compiled(batch)
+del Trainer.training_step
+def fit_step(prof):
+    prof.export_chrome_trace("trace.json")
+Trainer.forward_only = through
+trainer = Trainer([
+    WarmupCallback(steps=20),
+    ProfileCallback(torch.profiler.profile(activities=[ProfilerActivity.CPU],
+                    schedule=schedule(wait=20, warmup=2, active=4), on_trace_ready=fit_step)),
+    ThroughputMonitor(warmup_steps=5),
+    MemoryProfiler(profile_every=50),
+])
+trainer.callbacks.pre_setup(); trainer.callbacks.pre_fit()
+for i in range(40):
+    trainer.callbacks.pre_train_step({"x": torch.ones(32, 8)}, i)
+    trainer.model(torch.ones(32, 8)).backward()
+    trainer.callbacks.post_train_step({}, i)
+trainer.callbacks.post_fit()
+Trainer.training_step = saved
+trace = json.load(open("trace.json"))
+steps = sorted({e["name"] for e in trace["traceEvents"]
+                if e.get("name", "").startswith("ProfilerStep#")})
+out["composition"] = dict(samples=trainer.callbacks["ThroughputMonitor"].samples_processed,
+                          steps=steps, active=trainer.callbacks["WarmupCallback"].active,
+                          traces=rows(trainer.callbacks["ProfileCallback"]),
+                          memory=json.load(open("memory_profile.json")),
+                          why=trainer.callbacks["MemoryProfiler"].reason)
+
+# Compiled: the compiler takes a known time, at the first step.
+slept = []
+def slow(graph, inputs):
+    start = time.perf_counter()
+    time.sleep(0.2)
+    slept.append(time.perf_counter() - start)
+    return graph
+if hasattr(torch, "compile"):
+    print("BEGIN compile")
+    monitor = CompilationMonitor()
+    trainer = Trainer([monitor, PerformanceReporter()]).fit(1, 3, backend=slow)
+    print("END compile")
+    out["compile"] = dict(times=monitor.compile_times, slept=slept, breaks=monitor.graph_breaks,
+                          report=open("performance_report.txt").read())
+trainer = Trainer([PerformanceReporter()])
+reporter = trainer.callbacks["PerformanceReporter"]
+trainer.fit(1, 20, 0.12)
+out["report"] = dict(text=open("performance_report.txt").read(), total=reporter.total_time,
+                     rate=reporter.average_throughput(), memory=reporter.metrics["memory"])
+
+# A callback that fails does no harm; a profiler and a path are analysed.
+class Bad(Trainer):
+    def log_scalar(self, name, value):
+        raise RuntimeError("no logger")
+print("BEGIN bad")
+Bad([ThroughputMonitor(warmup_steps=0)]).fit(1, 101)
+analyzer = AutoAnalyzer()
+with torch.profiler.profile(activities=[ProfilerActivity.CPU]) as recorded:
+    Model()(torch.ones(4, 8)).backward()
+out["analyzer"] = dict(slow=[o.name for o in analyzer.find_slow_operations(recorded)],
+                       path=analyzer.is_memory_bound("trace.json"),
+                       missing=analyzer.analyze_profile("nowhere.json"))
+print("END bad")
+lapse.finish()
+print("RESULT " + json.dumps(out))
+"""
+
+
+@pytest.fixture
+def ran(program):
+    return program(PROGRAM, timeout=165)
+
+
+def between(ran, name):
+    return ran.lines[ran.lines.index(f"BEGIN {name}") + 1 : ran.lines.index(f"END {name}")]
+
+
+# ---- throughput --------------------------------------------------------------------------------
+
+
+def test_throughput_is_that_after_the_warm_up(ran):
+    """Ten steps count nowhere, nor does what is between epochs."""
+    said = ran.said["throughput"]
+    assert said["warmup"] == 10
+    assert said["samples"] == 32 * (220 - 10)
+    assert said["rate"] == pytest.approx(said["samples"] / said["own"], rel=0.02)
+
+
+def test_throughput_is_logged_and_printed_each_100_steps(ran):
+    said = ran.said["throughput"]
+    assert [name for name, _ in said["scalars"]] == ["perf/throughput"] * 2
+    assert between(ran, "throughput") == [
+        f"Throughput: {value:.2f} samples/sec" for _, value in said["scalars"]
+    ]
+    recorded = ran.stored.recorded()["perf/throughput"]
+    assert [step for step, _ in recorded][:2] == [100, 100]  # of two trainings here
+    assert set(said["scalars"][0][1:]) <= {value for _, value in recorded}
+
+
+def test_batch_size_without_a_configuration():
+    batch = {"name": "x", "x": torch.ones(5, 2)}
+    assert _measure.batch_size(SimpleNamespace(), batch) == 5
+    assert _measure.batch_size(SimpleNamespace(config=SimpleNamespace(batch_size=7)), batch) == 7
+    assert _measure.batch_size(SimpleNamespace(), torch.ones(3)) == 3
+    assert _measure.batch_size(SimpleNamespace(), [{"a": 1}]) == 0
+
+
+@pytest.mark.parametrize("style, line", [("classic", "Throughput: 2.00 samples/sec"),
+                                         ("lapse", "2.00 samples/s since the warm-up"),
+                                         ("none", None)])  # fmt: skip
+def test_styles_of_lines(style, line, capsys, monkeypatch):
+    """The document's lines unless something else is asked for, also by the variable."""
+    given = dream.ThroughputMonitor(console_style=style)
+    monkeypatch.setenv("LAPSE_CONSOLE_STYLE", style)
+    for monitor in (given, dream.ThroughputMonitor()):
+        monitor.say("Throughput: 2.00 samples/sec", "2.00 samples/s since the warm-up")
+        assert capsys.readouterr().out == ("" if line is None else line + "\n")
+    monkeypatch.delenv("LAPSE_CONSOLE_STYLE")
+    assert dream.ThroughputMonitor().console_style == "classic"
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    dream.ThroughputMonitor().say("of another rank")
+    assert capsys.readouterr().out == ""
+
+
+# ---- profile -----------------------------------------------------------------------------------
+
+
+def test_documented_profiler_writes_and_is_analysed(ran):
+    said = ran.said["profile"]
+    assert said["restored"]
+    written = [name for name in said["files"] if name.endswith(".pt.trace.json")]
+    assert len(written) == 2  # repeat=2
+    assert sorted(Path(one["path"]).name for one in said["traces"]) == written
+    for one in said["traces"]:
+        assert one["error"] == "" and one["bound"]
+        assert any(name.startswith("aten::") for name in one["operators"])
+    events = [e for e in ran.stored.events("profile") if "logs" in e["attrs"]["path"]]
+    assert len(events) == 2
+
+
+def test_composition_of_the_document(ran):
+    """Warm-up of 20 steps holds for throughput too; the profiler goes by its own schedule."""
+    said = ran.said["composition"]
+    assert said["samples"] == 32 * 20 and not said["active"]
+    assert said["steps"] == [f"ProfilerStep#{n}" for n in range(22, 26)]
+    assert [Path(one["path"]).name for one in said["traces"]] == ["trace.json"]
+    assert said["memory"] == [] and "no accelerator" in said["why"]
+    assert [e["text"] for e in ran.stored.events("warmup")] == ["20 steps of warm-up are over"]
+
+
+class FakeProfiler:
+    step_rec_fn = None
+
+    def __init__(self):
+        self.calls = []
+
+    def start(self):
+        self.calls.append("start")
+
+    def step(self):
+        self.calls.append("step")
+
+    def stop(self):
+        self.calls.append("stop")
+
+    def export_chrome_trace(self, path):
+        raise AssertionError
+
+
+def test_profiler_is_stepped_once_a_training_step():
+    trainer = SimpleNamespace(training_step=lambda x: x + 1)
+    own = trainer.training_step
+    callback = dream.ProfileCallback(FakeProfiler())
+    callbacks = dream.CallbackCollection([callback])
+    callbacks.initialize(trainer)
+    callbacks.pre_fit()
+    callbacks.pre_fit()
+    assert trainer.training_step(1) == 2
+    callbacks.post_train_step({}, 0)
+    callbacks.post_fit()
+    assert callback.profiler.calls == ["start", "step", "stop"]
+    assert trainer.training_step is own
+    with pytest.raises(TypeError):
+        dream.ProfileCallback("profile")
+
+
+def test_memory_snapshot(tmp_path, monkeypatch):
+    calls = []
+    memory = SimpleNamespace(
+        _record_memory_history=lambda **options: calls.append(options),
+        _dump_snapshot=lambda path: Path(path).write_bytes(b"snapshot"),
+    )
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "memory", memory)
+    callback = dream.ProfileCallback(
+        FakeProfiler(), memory_snapshot_enabled=True,
+        memory_snapshot_output_dir=str(tmp_path / "new" / "folder"),
+    )  # fmt: skip
+    callback.trainer = SimpleNamespace()
+    callback.pre_fit()
+    callback.post_fit()
+    assert calls == [{"max_entries": 100000}, {"enabled": None}]
+    assert (tmp_path / "new" / "folder" / "memory_snapshot.pickle").read_bytes() == b"snapshot"
+
+
+def test_files_of_the_original_handler(tmp_path):
+    """They are written, and the program goes on."""
+    def handler(prof):
+        dream.trace_handler(prof, str(tmp_path / "out"))
+
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True, with_stack=True,
+        profile_memory=True, on_trace_ready=handler,
+    ):  # fmt: skip
+        torch.ones(8, 8).mm(torch.ones(8, 8))
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"trace.json", "time_averages.txt", "memory_averages.txt", "stacks.txt"} <= names
+    assert "aten::mm" in (tmp_path / "out" / "time_averages.txt").read_text()
+    assert json.loads((tmp_path / "out" / "trace.json").read_text())["traceEvents"]
+
+
+# ---- analysis ----------------------------------------------------------------------------------
+
+
+def _maker():
+    path = Path(__file__).resolve().parent.parent / "e2e" / "trace_maker.py"
+    spec = importlib.util.spec_from_file_location("lapse_trace_maker", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def planted(path, nccl=0, allocated=0.0):
+    """A trace whose steps of 10 ms wait `nccl` us in an all-reduce beside nothing, and
+    which has allocated that share of its device's 8 GiB."""
+    maker = _maker()
+    trace = maker.make_trace()
+    rows = trace["traceEvents"]
+    for row in rows:
+        if row["name"].startswith("nccl") and row["cat"] == "kernel":
+            row["ts"] = row["ts"] // 10000 * 10000 + 3000  # behind the product
+            row["dur"] = nccl
+        if row["name"].startswith("Memcpy"):
+            row["ts"] += 4900
+            row["dur"] = 50
+    if allocated:
+        size = int(allocated * 8 * GIB)
+        rows.append({"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]",
+                     "pid": 100, "tid": 100, "ts": 1500,
+                     "args": {"Total Allocated": size, "Total Reserved": size, "Bytes": size,
+                              "Addr": 4096, "Device Type": 1, "Device Id": 0}})  # fmt: skip
+    return maker.write_trace(path, trace)
+
+
+BOUND = {
+    "communication": ["Training is communication bound",
+                      "Consider: larger batch size, gradient accumulation"],
+    "memory": ["Training is memory bound", "Consider: activation checkpointing, CPU offload"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("nccl, allocated, bound", [
+    (5000, 0.0, ["communication"]), (300, 0.95, ["memory"]), (300, 0.5, []),
+    (5000, 0.95, ["communication", "memory"]),
+])  # fmt: skip
+def test_what_a_profile_is_bound_by(tmp_path, capsys, nccl, allocated, bound):
+    path = planted(tmp_path / "trace.json", nccl, allocated)
+    analyzer = dream.AutoAnalyzer()
+    found = analyzer.analyze_profile(path)
+    assert capsys.readouterr().out.splitlines() == [line for kind in bound for line in BOUND[kind]]
+    assert found["communication_bound"] == ("communication" in bound)
+    assert found["memory_bound"] == ("memory" in bound)
+    assert analyzer.is_communication_bound(str(path)) == ("communication" in bound)
+    assert found["slow_operations"][0].name == "aten::mm"
+    dream.AutoAnalyzer(console_style="lapse").analyze_profile(path)
+    evidence = capsys.readouterr().out
+    assert ("(more than 10 %)" in evidence or "takes" in evidence) == ("communication" in bound)
+
+
+def test_own_rules_of_a_subclass(tmp_path, capsys):
+    class Mine(dream.AutoAnalyzer):
+        def is_memory_bound(self, profile_data):
+            return True
+
+    Mine().analyze_profile(planted(tmp_path / "trace.json", 300))
+    assert capsys.readouterr().out.splitlines() == BOUND["memory"]
+
+
+def test_profiles_that_cannot_be_analysed(tmp_path, capsys, monkeypatch):
+    analyzer = dream.AutoAnalyzer()
+    with pytest.raises(RuntimeError, match="no such file"):
+        analyzer.is_memory_bound(tmp_path / "none.json")
+    assert analyzer.analyze_profile(tmp_path / "none.json") == {}
+    assert "not analysed" in capsys.readouterr().out
+    monkeypatch.setattr(_profile._program, "find", lambda: None)
+    with pytest.raises(RuntimeError, match="LAPSE_BIN"):
+        analyzer.find_slow_operations(tmp_path)
+
+
+def test_profiler_and_path_are_profiles(ran):
+    said = ran.said["analyzer"]
+    assert any(name.startswith("aten::") for name in said["slow"])
+    assert said["path"] is False and said["missing"] == {}
+    assert [e for e in ran.stored.events("lapse.dream_trainer") if "no logger" in e["text"]]
+
+
+# ---- compilation -------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not HAS_COMPILE, reason=f"PyTorch {torch.__version__} cannot compile")
+def test_compile_times_are_those_of_compiling(ran):
+    """Not of torch.compile(), which returns at once."""
+    said = ran.said["compile"]
+    assert list(said["times"]) == ["Model"] and said["breaks"] == {}
+    assert len(said["slept"]) == 1
+    assert said["slept"][0] <= said["times"]["Model"]
+    seconds = f"{said['times']['Model']:.2f}s"
+    assert between(ran, "compile") == [f"Compiled Model in {seconds}", "", "Compilation Summary:",
+                                       f"Total time: {seconds}", f"- Model: {seconds}"]  # fmt: skip
+    assert f"- Compilation time: {seconds}" in said["report"]
+
+
+# ---- memory ------------------------------------------------------------------------------------
+
+
+class Device:
+    """A device whose allocator says what it is told to."""
+
+    now = None
+
+    def is_initialized(self):
+        return True
+
+    def current_device(self):
+        return 0
+
+    def get_device_properties(self, index):
+        return SimpleNamespace(total_memory=80 * GIB)
+
+
+def stats(allocated, reserved, peak=0):
+    def of(now, most):
+        return {"all": {"current": now, "peak": most or now}}
+
+    return {"allocated_bytes": of(allocated, peak), "reserved_bytes": of(reserved, 0),
+            "num_alloc_retries": 0, "num_ooms": 0}  # fmt: skip
+
+
+@pytest.fixture
+def device(monkeypatch, tmp_path):
+    one = Device()
+    monkeypatch.setattr(_allocator, "_kind", lambda: "cuda")
+    monkeypatch.setattr(_allocator, "_cuda_reader", lambda: lambda index: one.now)
+    monkeypatch.setattr(_allocator.Allocator, "_module", lambda self: one)
+    monkeypatch.chdir(tmp_path)
+    return one
+
+
+def test_memory_profile(device, capsys, tmp_path):
+    """Each `profile_every` steps from the first on, in GiB, and into the file of the document."""
+    profiler = dream.MemoryProfiler(profile_every=2)
+    readings = [stats(13 * GIB // 2, 10 * GIB, 8 * GIB), None, stats(9 * GIB, 10 * GIB), None,
+                stats(0, 0), None]  # fmt: skip
+    for i, device.now in enumerate(readings):
+        profiler.post_train_step({}, i % 3)  # the batch's number begins again in an epoch
+    profiler.post_fit()
+    text = (tmp_path / "memory_profile.json").read_text()
+    assert text.startswith('[\n  {\n    "step": 0,')
+    assert json.loads(text) == profiler.memory_stats == [
+        {"step": 0, "allocated_gb": 6.5, "reserved_gb": 10.0, "peak_allocated_gb": 8.0,
+         "peak_reserved_gb": 10.0, "fragmentation": 0.35},
+        {"step": 2, "allocated_gb": 9.0, "reserved_gb": 10.0, "peak_allocated_gb": 9.0,
+         "peak_reserved_gb": 10.0, "fragmentation": 0.1},
+        {"step": 4, "allocated_gb": 0.0, "reserved_gb": 0.0, "peak_allocated_gb": 0.0,
+         "peak_reserved_gb": 0.0, "fragmentation": None},
+    ]  # fmt: skip
+    assert capsys.readouterr().out == "⚠️ High memory fragmentation: 35.0%\n"
+    assert dream.MemoryProfiler().profile_every == 100
+    profiler.write(tmp_path / "a" / "b.json")
+    assert (tmp_path / "a" / "b.json").read_text() == text
+
+
+# ---- benchmark ---------------------------------------------------------------------------------
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0
+
+    def perf_counter_ns(self):
+        return self.now
+
+    def pass_ms(self, ms):
+        self.now += int(ms * 1e6)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    one = Clock()
+    monkeypatch.setattr(_benchmark, "time", one)
+    monkeypatch.setattr(_benchmark, "device_pair", lambda: None)
+    return one
+
+
+class Loop:
+    """A trainer that takes the times it is told."""
+
+    is_accumulating_gradients = False
+
+    def __init__(self, clock, callback):
+        self.clock, self.callback = clock, callback
+        callback.trainer = self
+
+    def backward(self, loss):
+        self.clock.pass_ms(self.times[1])
+        return loss
+
+    def step(self, i, forward, backward, optimizer, rest=0.0):
+        self.times = (forward, backward)
+        self.callback.pre_train_step({}, i)
+        self.clock.pass_ms(forward)
+        assert self.backward("loss") == "loss"
+        if not self.is_accumulating_gradients:
+            self.callback.pre_optimizer_step(None, None)
+            self.clock.pass_ms(optimizer)
+            self.callback.post_optimizer_step(None, None)
+        self.clock.pass_ms(rest)
+        self.callback.post_train_step({}, i)
+
+
+def test_benchmark_by_hand(clock, capsys):
+    callback = dream.BenchmarkCallback(skip=2, print_every=2, window_size=3)
+    loop = Loop(clock, callback)
+    own = loop.backward
+    callback.pre_fit()
+    rows = [(900, 900, 900, 900), (1, 1, 1, 1), (10, 20, 5, 5), (12, 22, 6, 0), (11, 121, 4, 4),
+            (10, 20, 5, 5)]  # fmt: skip
+    for i, row in enumerate(rows):
+        loop.step(i, *row)
+        if i == 4:  # not counted: no optimizer follows
+            loop.is_accumulating_gradients = True
+            loop.step(i, 500, 500, 0)
+            loop.is_accumulating_gradients = False
+    found = callback.get_stats()
+    last = rows[3:]
+    for part, at in (("forward", 0), ("backward", 1), ("optimizer", 2)):
+        values = [row[at] for row in last]
+        assert found[part] == pytest.approx({
+            "mean": statistics.mean(values), "std": statistics.stdev(values), "min": min(values),
+            "max": max(values), "last": values[-1], "bubbles": 1 if part == "backward" else 0,
+        })  # fmt: skip
+    totals = [sum(row) for row in last]
+    assert found["total_step"]["mean"] == pytest.approx(statistics.mean(totals))
+    assert found["total_step"]["bubbles"] == 1
+    printed = capsys.readouterr().out
+    assert printed.count("=== Benchmark (n=") == 2 and "(n=4)" in printed
+    callback.post_fit()
+    assert loop.backward == own
+    final = capsys.readouterr().out.splitlines()
+    assert final[0] == "=== Final Benchmark Results ==="
+    assert final[2].startswith("Backward    :    54.33 ±    57.74 ms [min:    20.00, max:   121.00")
+    assert final[2].endswith("bubbles:    1/4")
+    shares = [100 * statistics.mean(row[k] for row in last) / statistics.mean(totals)
+              for k in range(3)]  # fmt: skip
+    assert final[5] == (f"Breakdown: Forward {shares[0]:.1f}% | Backward {shares[1]:.1f}% | "
+                        f"Optimizer {shares[2]:.1f}% | Other {100 - sum(shares):.1f}%")  # fmt: skip
+
+
+def test_benchmark_of_nothing(clock, capsys):
+    callback = dream.BenchmarkCallback()
+    assert (callback.skip, callback.print_every, callback.window_size) == (5, 10, 100)
+    callback.trainer = SimpleNamespace()
+    callback.pre_fit()
+    callback.post_fit()
+    assert "No data collected yet" in capsys.readouterr().out
+    assert callback.get_stats()["forward"]["mean"] == 0
+
+
+# ---- report ------------------------------------------------------------------------------------
+
+REPORT = """
+Performance Report
+==================
+
+Training Summary:
+- Total time: 12.50s
+- Average throughput: 200.00 samples/s
+- Peak memory: 3.50 GB
+- Compilation time: 2.00s
+
+GPU Utilization:
+- Average: 40.0%
+- Min: 20.0%
+- Max: 60.0%
+
+Recommendations:
+"""
+
+
+def test_report_in_the_documents_form():
+    reporter = dream.PerformanceReporter()
+    assert reporter.metrics == {"throughput": [], "gpu_util": [], "memory": [], "compile_time": 0}
+    reporter.metrics.update(throughput=[100.0, 300.0], gpu_util=[20.0, 60.0], memory=[3.5, 1.0],
+                            compile_time=2.0)  # fmt: skip
+    reporter.total_time = 12.5
+    text = reporter.report()
+    assert text.startswith(REPORT)
+    advice = text[len(REPORT) :].splitlines()
+    assert [line.split(":")[0] for line in advice] == [
+        "- GPUs work 40.0% of the time",
+        "- Compiling took 16.0% of the time",
+    ]
+
+
+def test_recommendations_of_ones_own():
+    class Mine(dream.PerformanceReporter):
+        def get_recommendations(self):
+            return "- buy more"
+
+    assert Mine().report().endswith("Recommendations:\n- buy more\n")
+
+
+def test_report_of_what_is_not_known():
+    text = dream.PerformanceReporter().report()
+    assert "- Average throughput: n/a\n" in text and "- Peak memory: n/a\n" in text
+    assert text.endswith("- None: no figure is beyond its limit\n")
+
+
+def test_report_of_a_fit(ran):
+    """Figures come from the fit and from lapse's agent, without doing anything."""
+    said = ran.said["report"]
+    assert said["total"] >= 20 * 0.12
+    assert f"- Total time: {said['total']:.2f}s" in said["text"]
+    assert 0 < said["rate"] <= 32 / 0.12
+    assert f"- Average throughput: {said['rate']:.2f} samples/s" in said["text"]
+    assert said["memory"] and all(0.02 < gib < 16 for gib in said["memory"])
+
+
+# ---- hooks and collection ----------------------------------------------------------------------
+
+
+def test_collection_calls_in_order():
+    seen = []
+
+    class First(dream.Callback["Trainer"]):
+        def pre_fit(self):
+            seen.append(("first", self.trainer))
+            return "first"
+
+    class Second(First):
+        def pre_fit(self):
+            seen.append(("second", self.trainer))
+
+        def on_interrupt(self):
+            raise KeyError("mine")
+
+    callbacks = dream.CallbackCollection([First(), ("named", Second()), First()])
+    callbacks.initialize("trainer")
+    assert callbacks.pre_fit() == ["first", "first"]
+    assert seen == [("first", "trainer"), ("second", "trainer"), ("first", "trainer")]
+    assert repr(callbacks) == "CallbackCollection(['First', 'named', 'First_2'])"
+    assert callbacks.post_fit() == []
+    with pytest.raises(KeyError, match="mine"):
+        callbacks.on_interrupt()
+    with pytest.raises(AttributeError):
+        callbacks.on_nothing()
+    callbacks["named"].pop_self()
+    assert [type(one) for one in callbacks] == [First, First]
+    assert callbacks.state_dict() == {"First": {}, "First_2": {}}
+
+
+def test_rank_zero_callback(monkeypatch):
+    class Once(dream.RankZeroCallback["Trainer"]):
+        def pre_fit(self):
+            return 1
+
+    callbacks = dream.CallbackCollection({"once": Once()})
+    assert callbacks.pre_fit() == [1]
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert callbacks.pre_fit() == []
+
+
+def test_real_collection_would_take_them():
+    """What Dream Trainer's own collection asks of a callback."""
+    for name in dream.__all__:
+        kind = getattr(dream, name)
+        if isinstance(kind, type) and issubclass(kind, dream.Callback):
+            assert kind._dependency is object
+    base = dream.ThroughputMonitor()
+    assert type(base).pre_epoch.__qualname__.startswith("Callback.")
+    assert not type(base).pre_train_step.__qualname__.startswith("Callback.")
+
+
+def test_warm_up_reaches_the_others():
+    steps = dream.WarmupCallback()
+    assert steps.steps == 100
+    throughput, bench = dream.ThroughputMonitor(), dream.BenchmarkCallback()
+    callbacks = dream.CallbackCollection([dream.WarmupCallback(3), throughput, bench])
+    callbacks.initialize(SimpleNamespace())
+    callbacks.pre_fit()
+    assert throughput.rates.warmup == 10 and bench._skip == 5  # the larger one holds
+    callbacks = dream.CallbackCollection([steps, throughput, bench])
+    callbacks.initialize(SimpleNamespace())
+    callbacks.pre_fit()
+    assert throughput.rates.warmup == 100 and bench._skip == 100 and steps.active
+    for i in range(100):
+        assert steps.active
+        steps.post_train_step({}, i)
+    assert not steps.active
+
+
+def test_garbage_is_collected_at_fixed_steps():
+    assert gc.isenabled()
+    callback = dream.GarbageCollectionCallback(gc_every_n_steps=2)
+    assert dream.GarbageCollectionCallback().gc_every_n_steps == 1000
+    callback.pre_launch()
+    callback.pre_fit()
+    assert not gc.isenabled()
+    before = callback.collector.pauses.get(1, [0])[0]
+    for i in range(5):
+        callback.pre_train_step({}, i)
+    assert callback.collector.pauses[1][0] - before == 2
+    callback.post_fit()
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("make", [
+    lambda: dream.ThroughputMonitor(warmup_steps=-1), lambda: dream.MemoryProfiler(0),
+    lambda: dream.WarmupCallback(1.5), lambda: dream.BenchmarkCallback(window_size=0),
+    lambda: dream.GarbageCollectionCallback(0), lambda: dream.MemoryProfiler(console_style="x"),
+])  # fmt: skip
+def test_wrong_arguments(make):
+    with pytest.raises(ValueError):
+        make()
+
+
+def test_what_is_missing_is_absent():
+    """Names that a document has exist only where they work."""
+    for name in ("OptimizeFSDP", "Fp8Quantization", "FaultToleranceCallback",
+                 "FindGraphBreaksCallback"):  # fmt: skip
+        assert not hasattr(dream, name)
+    assert "dream_trainer" not in sys.modules

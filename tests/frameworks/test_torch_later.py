@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values on a device, recorded when they arrive, with their own step and time. There is
+no device here: one that is as late as the test says stands in for it."""
+
+import contextlib
+import math
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from conftest import need
+
+pytestmark = need("torch")
+
+STORED = """
+    import contextlib, json, os, time
+    import torch, lapse, lapse.torch
+    from lapse.torch import _later
+    from lapse.torch._step import step_now
+
+    said = {"steps": [step_now()]}
+    lapse.init(capture=False)
+    said["steps"].append(step_now())
+    lapse.torch.log({"before": torch.tensor(9.0)})       # no step yet
+
+    # ---- values of the CPU are recorded at once
+    for i in range(2):
+        with lapse.step(i):
+            lapse.torch.log({"cpu": torch.tensor(i + 0.5), "opt": {"lr": 0.1}, "n": 3})
+    lapse.torch.log({"given": torch.tensor(7.0)}, step=1)
+    lapse.torch.log({"many": torch.ones(3), "one": torch.ones(1),
+                     "nan": torch.tensor(float("nan"))})
+
+    # ---- a child has steps of its own
+    read, write = os.pipe()
+    if os.fork() == 0:
+        lapse.log({"x": 1}); first = step_now()
+        lapse.step_begin(8)
+        end = time.monotonic() + 10
+        while step_now() is None and time.monotonic() < end: time.sleep(0.05)
+        os.write(write, json.dumps([first, step_now()]).encode()); os._exit(0)
+    os.wait()
+    said["child"] = json.loads(os.read(read, 100))
+
+    # ---- a device with a stream whose events have run when we say so
+    class Event:
+        made = []
+        def __init__(self): self.done = False; Event.made.append(self)
+        def record(self, stream): self.done = False
+        def query(self): return self.done
+        def synchronize(self): self.done = True
+    class Device:
+        Event = Event
+        device = staticmethod(lambda device: contextlib.nullcontext())
+        current_stream = staticmethod(lambda device: None)
+    _later._ASYNC = ("cpu",)
+    _later._module = lambda device: Device
+    _later._pinned = lambda size, n, dtype: [torch.empty(size, dtype=dtype) for _ in range(n)]
+    times = said["times"] = []
+    for i in range(10, 14):
+        with lapse.step(i):
+            times.append(lapse.now())
+            lapse.torch.log({"a": {"loss": torch.tensor(i * 1.5)}, "host": i,
+                             "half": torch.tensor(i, dtype=torch.float16)})
+        if i == 12:
+            for event in Event.made: event.done = True
+    said["steps"].append(step_now())
+    time.sleep(0.2)      # they arrive at the end, by themselves
+    print("RESULT", json.dumps(said))
+"""
+
+
+@pytest.fixture(scope="module")
+def stored(program):
+    return program(STORED)
+
+
+def test_log_on_the_cpu_is_recorded_at_once(stored):
+    recorded = stored.stored.recorded()
+    assert recorded["cpu"] == [(0, 0.5), (1, 1.5)]
+    assert recorded["opt/lr"] == [(0, 0.1), (1, 0.1)]
+    assert recorded["n"] == [(0, 3.0), (1, 3.0)]
+    assert recorded["given"] == [(1, 7.0)]
+    assert recorded["before"] == [(None, 9.0)]
+
+
+def test_a_tensor_with_several_elements_is_left_out_with_a_warning(stored):
+    recorded = stored.stored.recorded()
+    assert "many" not in recorded and "many" in stored.stderr
+    assert recorded["one"] == [(1, 1.0)]
+    [(_, nan)] = recorded["nan"]
+    assert nan in (None, "NaN") or math.isnan(float(nan))
+
+
+def test_late_values_keep_step_and_time(stored):
+    recorded = stored.stored.recorded()
+    assert recorded["a/loss"] == [(i, i * 1.5) for i in range(10, 14)]
+    assert recorded["half"] == recorded["host"] == [(i, i) for i in range(10, 14)]
+    rows = stored.stored.of("sample", "a/loss")
+    assert len(rows) == 4
+    # Of the call: the last arrived 200 ms after it.
+    for row, asked in zip(rows, stored.said["times"]):
+        assert abs(row["time_ns"] - asked) < 150_000_000
+
+
+def test_the_current_step(stored):
+    assert stored.said["steps"] == [None, None, 13]
+    assert stored.said["child"] == [None, 8]
+
+
+# ---- in this process ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """The CPU as a device with a stream; `run()` lets all its events run."""
+    import torch
+
+    from lapse.torch import _later, _tell
+
+    made = []
+
+    class Event:
+        broken = False
+
+        def __init__(self):
+            self.done = False
+            made.append(self)
+
+        def record(self, stream):
+            self.done = False
+
+        def query(self):
+            if Event.broken:
+                raise RuntimeError("device-side assert")
+            return self.done
+
+        def synchronize(self):
+            self.done = True
+
+    def run():
+        for event in made:
+            event.done = True
+
+    module = SimpleNamespace(
+        Event=Event,
+        device=lambda device: contextlib.nullcontext(),
+        current_stream=lambda device: None,
+    )
+    allocated = []
+
+    def pinned(size, n, dtype):
+        allocated.append(size * n)
+        return list(torch.split(torch.empty(size * n, dtype=dtype), size))
+
+    said = []
+    monkeypatch.setattr(_later, "_ASYNC", ("cpu",))
+    monkeypatch.setattr(_later, "_module", lambda device: module)
+    monkeypatch.setattr(_later, "_pinned", pinned)
+    monkeypatch.setattr(_later, "queue", _later.Queue())
+    monkeypatch.setattr(_tell, "_said", set())
+    event = SimpleNamespace(event=lambda level, kind, text: said.append(text))
+    monkeypatch.setattr(_tell, "_core", event)
+    return SimpleNamespace(
+        run=run, Event=Event, made=made, allocated=allocated, said=said, module=_later,
+        later=_later.later,
+    )  # fmt: skip
+
+
+def test_what_fails_is_said_once_and_training_goes_on(device):
+    import torch
+
+    def bad(values, step, time_ns):
+        raise RuntimeError("bad callback")
+
+    for _ in range(3):
+        device.later([torch.tensor(1.0)], bad)
+        device.run()
+    device.module.flush()
+    device.Event.broken = True
+    device.later([torch.tensor(1.0)], bad)
+    device.module.flush()
+    device.module.log({"x": torch.tensor(3.0)})
+    device.module.flush(wait=True)
+    device.later([torch.empty((), device="meta")], bad)
+    for words in ("bad callback", "device-side assert", "without data"):
+        assert len([text for text in device.said if words in text]) == 1, words
+
+
+def test_a_queue_that_nobody_empties_is_bounded(device, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(device.module, "PENDING_MAX", 10)
+    got = []
+    for i in range(15):
+        device.later([torch.tensor(float(i))], lambda values, *_: got.extend(values))
+    assert got == []
+    assert (device.module.queue.count, device.module.queue.dropped) == (10, 5)
+    device.run()
+    device.module.flush()
+    device.later([torch.tensor(99.0)], lambda values, *_: got.extend(values))
+    device.module.flush(wait=True)
+    assert got == [*range(10), 99.0] and device.module.queue.count == 0
+    assert len(device.said) == 1
+
+
+def test_buffers_and_events_are_used_again(device):
+    import torch
+
+    got = []
+    for i in range(500):
+        device.later([torch.arange(3) + i, torch.tensor(i)], lambda v, *_: got.append(v))
+        device.run()
+    device.module.flush(wait=True)
+    assert len(device.allocated) == 1 and len(device.made) < 10
+    assert len(got) == 500
+    assert got[0] == [0, 1, 2, 0] and got[-1] == [499, 500, 501, 499]
+
+
+def test_buffers_made_in_inference_are_for_training_too(device):
+    import torch
+
+    got = []
+    with torch.inference_mode():
+        device.later([torch.tensor(1.0)], lambda values, *_: got.extend(values))
+    device.later([torch.tensor(2.0)], lambda values, *_: got.extend(values))
+    with torch.inference_mode():
+        device.module.flush(wait=True)
+    assert got == [1.0, 2.0] and device.said == []
+
+
+def test_order_is_kept_when_later_ones_have_run(device):
+    import torch
+
+    got = []
+    for i in range(3):
+        device.later([torch.tensor(i)], lambda values, *_: got.extend(values))
+    device.made[2].done = True
+    device.module.flush()
+    assert got == []
+    device.made[0].done = True
+    device.module.flush()
+    assert got == [0]
+
+
+def test_elements_of_mixed_types_are_exact():
+    import torch
+
+    from lapse.torch import later
+
+    got = []
+    big = 2**53 - 1
+    later(
+        [torch.tensor(big), torch.tensor([[0.1]], dtype=torch.float64), torch.tensor(True)],
+        lambda values, step, time_ns: got.append((values, step, time_ns)),
+        step=4,
+        time_ns=123,
+    )
+    assert got == [([big, 0.1, 1.0], 4, 123)]
+    later([], lambda values, step, time_ns: got.append(values))
+    assert got[1] == []
+
+
+def test_gradients_do_not_matter():
+    import torch
+
+    from lapse.torch import later
+
+    got = []
+    x = torch.tensor(2.0, requires_grad=True)
+    loss = x * 3
+    later([loss, x], lambda values, *_: got.extend(values))
+    assert got == [6.0, 2.0]
+    loss.backward()
+    assert x.grad == 3
+
+
+def test_threads_put_at_once(device):
+    import torch
+
+    got = []
+
+    def put(n):
+        for i in range(200):
+            device.later([torch.tensor(n * 1000 + i)], lambda values, *_: got.extend(values))
+            device.run()
+
+    threads = [threading.Thread(target=put, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    device.module.flush(wait=True)
+    assert sorted(got) == sorted(n * 1000 + i for n in range(4) for i in range(200))
+
+
+def test_names_are_those_of_the_page():
+    """Each name of the table in docs/torch.md is there."""
+    page = Path(__file__).resolve().parents[2] / "docs" / "torch.md"
+    import lapse.torch
+
+    table = page.read_text().partition("## Calls")[2].partition("\n## ")[0]
+    names = set()
+    for line in table.splitlines():
+        if line.startswith("| `"):
+            cell = line.split(" | ")[0].lstrip("| ")
+            names |= {part.strip(" `").split("(")[0] for part in cell.split("`, `")}
+    assert len(names) > 10
+    for name in names:
+        assert callable(getattr(lapse.torch, name)), name
+    with pytest.raises(AttributeError, match="no attribute"):
+        lapse.torch.nothing  # noqa: B018
+    assert set(lapse.torch.__all__) == set(dir(lapse.torch))
