@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saying once that a callback cannot do something, and why: training goes on."""
+"""Saying once that a callback or a helper cannot do something, and why: training goes on."""
 
 from __future__ import annotations
 
@@ -20,3 +20,8 @@ def tell_once(who: str, text: str, warning: bool = True) -> None:
             return
         _said.add(line)
     _core.event(_WARNING if warning else _INFO, f"lapse.{who}", text[:2000])
+
+
+def tell_helper(helper: str, text: str, warning: bool = True) -> None:
+    """Event `lapse.torch` with "HELPER: TEXT", the first time that it is said."""
+    tell_once("torch", f"{helper}: {text}", warning)

@@ -82,7 +82,7 @@ class LapseCallback(TrainerCallback, ExportableState):
     step/time and step/gap of `every` steps over all ranks.
 
     plan: what else to measure, of lapse.configure() or what it takes (a path, a dict): its
-    helpers and its profile. Where `ranks` and `every` are not given, those of the plan hold.
+    helpers and its profile. Where `ranks` is not given, that of the plan holds.
 
     It changes no TrainerControl, and raises nothing in training."""
 
@@ -284,10 +284,11 @@ class LapseCallback(TrainerCallback, ExportableState):
         if not values or not self._world_zero or not self.recorder.records:
             return
         step = int(state.global_step)
-        said = {folders(k): (step, float(v)) for k, v in values.items() if is_number(v)}
-        new = {name: pair[1] for name, pair in said.items() if self._said.get(name) != pair}
+        named = {folders(k): v for k, v in values.items() if is_number(v)}
+        said = {k: (step, float(v)) for k, v in named.items() if isinstance(v, (int, float))}
+        again = {name for name, pair in said.items() if self._said.get(name) == pair}
         self._said.update(said)
-        self.recorder.log(new, step)
+        self.recorder.log({k: v for k, v in named.items() if k not in again}, step)
 
     @guard("transformers")
     def on_prediction_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

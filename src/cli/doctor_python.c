@@ -46,6 +46,17 @@ static char python_script[] =
 	"        text = open(os.path.join(os.path.dirname(spec.origin), 'version.py')).read()\n"
 	"        scope = {}; exec(text, scope); say('torch cuda', scope.get('cuda') or 'none')\n"
 	"    except Exception: pass\n"
+	"def there(n):\n"
+	"    try: return u.find_spec(n) is not None\n"
+	"    except ImportError: return False\n"
+	"say('hydra', 'yes' if there('hydra_plugins.lapse_search_path') else 'no')\n"
+	"try: say('factory', 'yes' if any(e.group.endswith('.callbacks_factory')\n"
+	"    for d in m.distributions() if d.metadata['Name'] == 'lapse' for e in d.entry_points) "
+	"else 'no')\n"
+	"except Exception: pass\n"
+	"traces = [f for d, _, fs in os.walk('profiler_traces') for f in fs\n"
+	"          if f.endswith(('.json', '.json.gz'))][:1000]\n"
+	"say('traces', len(traces))\n"
 	"key = os.environ.get('WANDB_API_KEY')\n"
 	"try: key = key or 'api.wandb.ai' in open(os.path.expanduser('~/.netrc')).read()\n"
 	"except OSError: pass\n"
@@ -179,6 +190,52 @@ static void python_packages(struct doctor *d, const struct buf *text)
 	free(wandb);
 }
 
+/* What attaches lapse to frameworks without a change of the program. */
+static void python_frameworks(struct doctor *d, const struct buf *text)
+{
+	char *hydra = python_value(text, "package hydra-core"),
+	     *plugin = python_value(text, "hydra");
+	char *factory = python_value(text, "factory"), *version = python_value(text, "lapse");
+	const char *asked = getenv("LAPSE_LIGHTNING");
+	bool wants = version && asked && *asked && strcmp(asked, "0") != 0;
+
+	if (version && hydra && plugin && strcmp(plugin, "yes") == 0)
+		doctor_add(d, "python", DOCTOR_OK, NULL,
+			   "Hydra applications find the config group callbacks of lapse");
+	else if (version && hydra)
+		doctor_add(d, "python", DOCTOR_WARNING, "install the wheel of lapse again",
+			   "Hydra does not find lapse's config group: hydra_plugins is not there");
+	if (wants && factory && strcmp(factory, "yes") == 0)
+		doctor_add(d, "python", DOCTOR_OK, NULL,
+			   "LAPSE_LIGHTNING=%s: every Lightning Trainer gets callbacks", asked);
+	else if (wants)
+		doctor_add(d, "python", DOCTOR_WARNING, "install the wheel of lapse again",
+			   "LAPSE_LIGHTNING is set, but lapse's entry points are not installed");
+	free(hydra);
+	free(plugin);
+	free(factory);
+	free(version);
+}
+
+/* "TensorBoard shows nothing": are there traces, and what could show them? */
+static void python_traces(struct doctor *d, const struct buf *text)
+{
+	char *traces = python_value(text, "traces"),
+	     *board = python_value(text, "package tensorboard");
+	char *plugin = python_value(text, "package torch-tb-profiler");
+
+	if (traces && strcmp(traces, "0") != 0)
+		doctor_add(d, "python", DOCTOR_OK, NULL,
+			   "%s traces in ./profiler_traces: lapse trace summary profiler_traces%s",
+			   traces,
+			   board && !plugin ? " (TensorBoard does not show them: its plugin "
+					      "torch-tb-profiler is not installed)"
+					    : "");
+	free(traces);
+	free(board);
+	free(plugin);
+}
+
 void doctor_python(struct doctor *d)
 {
 	const char *program = d->python ? d->python : "python3";
@@ -204,6 +261,8 @@ void doctor_python(struct doctor *d)
 		doctor_add(d, "python", DOCTOR_OK, NULL, "%s, %s", version, path ? path : program);
 		python_lapse(d, &text);
 		python_packages(d, &text);
+		python_frameworks(d, &text);
+		python_traces(d, &text);
 	}
 	free(version);
 	free(path);

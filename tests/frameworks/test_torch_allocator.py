@@ -75,7 +75,7 @@ def said(monkeypatch):
 
 def test_numbers(device):
     device.now = {0: stats(6 * GIB, 8 * GIB, split=GIB, peak=7 * GIB)}
-    memory = Allocator()
+    memory = Allocator(every=1)
     memory.step()
     assert memory.reason == ""
     assert memory.last[0] == {
@@ -105,14 +105,14 @@ def test_numbers(device):
 
 def test_nothing_reserved(device):
     device.now = {0: stats(0, 0)}
-    memory = Allocator()
+    memory = Allocator(every=1)
     memory.step()
     assert memory.reason == "" and "fragmentation" not in memory.last[0]
     assert memory.document(1)["fragmentation"] is None
 
 
 def test_fragmentation_is_told_when_it_begins(device, said):
-    memory = Allocator()
+    memory = Allocator(every=1)
     for free in (20, 35, 40, 30, 10, 50):
         device.now = {0: stats((100 - free) * GIB, 100 * GIB)}
         memory.step()
@@ -133,7 +133,7 @@ def test_retries_and_failures_are_counted_from_now_on(device, said):
         def add(self, value):
             added.append((self.name, value))
 
-    memory = Allocator()
+    memory = Allocator(every=1)
     for retries, ooms in ((5, 1), (5, 1), (7, 1), (7, 2), (1, 0)):
         device.now = {0: stats(GIB, GIB, retries=retries, ooms=ooms)}
         memory.step()
@@ -161,7 +161,7 @@ def test_every_and_all_devices(device):
 
 def test_device_is_not_touched_before_the_program_does(device):
     device.used = False
-    memory = Allocator()
+    memory = Allocator(every=1)
     memory.step()
     assert memory.last == {} and memory.reason == ""
 
@@ -181,7 +181,7 @@ def test_the_fast_call_is_there():
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_device():
-    memory = Allocator()
+    memory = Allocator(every=1)
     memory.step()
     assert memory.reason == "there is no accelerator with a caching allocator"
     assert memory.report() == memory.reason and memory.last == {}
@@ -313,9 +313,9 @@ _allocator._accelerator_reader = lambda kind: lambda i: dict(zip(
 
 model = torch.nn.Sequential(torch.nn.Linear(4, 3, bias=False), torch.nn.Linear(3, 2, bias=False))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
-gradients = Gradients(model, layers=1)
+gradients = Gradients(model, every=1, layers=1)
 histograms = Histograms(model, every=1, points=100)
-state, memory = OptimizerState(optimizer), Allocator()
+state, memory = OptimizerState(optimizer), Allocator(every=1)
 collector, traced = GarbageCollector(), TraceMalloc(every=1, top=1)
 kept = []
 for step in range(2):

@@ -44,7 +44,7 @@ def by_hand(tensors, p=2.0):
 
 
 def measured(model, **options):
-    one = Gradients(model, **options)
+    one = Gradients(model, **{"every": 1, **options})
     one.step()
     assert one.reason == ""
     return one
@@ -212,7 +212,7 @@ def test_scaled_gradients(stage, enabled, divided):
     model = net()
     expected = by_hand([p.grad for p in model.parameters()]) / (1024 if divided else 1)
     for given in (None, model):
-        one = Gradients(model, layers=1)
+        one = Gradients(model, layers=1, every=1)
         one.step(scaler=Scaler(1024.0, stage, model, enabled), optimizer=given)
         assert one.reason == ""
         assert one.total == pytest.approx(expected, rel=1e-6)
@@ -231,7 +231,7 @@ def test_real_grad_scaler():
     expected = by_hand([p.grad for p in model.parameters()])
     optimizer.zero_grad()
     scaler.scale(model(x).sum()).backward()
-    one = Gradients(model)
+    one = Gradients(model, every=1)
     one.step(scaler, optimizer)
     assert one.total == pytest.approx(expected, rel=1e-5)
     scaler.unscale_(optimizer)
@@ -265,7 +265,7 @@ def test_bad_by_parameter_and_elements():
 def test_stats_over_the_window():
     """Of norms 1, 2, 3, 4 and NaN with a window of 4."""
     p = torch.nn.Parameter(torch.zeros(1))
-    one = Gradients([("p", p)], window=4)
+    one = Gradients([("p", p)], window=4, every=1)
     for value in (1.0, 2.0, 3.0, 4.0, math.nan):
         p.grad = torch.tensor([value])
         one.step()
@@ -278,7 +278,7 @@ def test_stats_over_the_window():
 
 def test_default_window_is_100():
     p = torch.nn.Parameter(torch.zeros(1))
-    one = Gradients([("p", p)], exploding=None)
+    one = Gradients([("p", p)], exploding=None, every=1)
     for value in range(150):
         p.grad = torch.tensor([float(value)])
         one.step()
@@ -300,7 +300,7 @@ def events(monkeypatch):
 def test_exploding_and_vanishing_are_told_once_each_time(monkeypatch):
     said = events(monkeypatch)
     model = net()
-    one = Gradients(model, layers=1)
+    one = Gradients(model, layers=1, every=1)
 
     def step(encoder, decoder):
         for module, value in ((model.encoder, encoder), (model.decoder, decoder)):
@@ -343,11 +343,18 @@ def test_bad_is_told_with_the_layer(monkeypatch):
     said = events(monkeypatch)
     model = net()
     spoil(model)
-    one = Gradients(model)
+    one = Gradients(model, every=1)
     one.step()
     one.step(Scaler(2.0))  # it was bad already: nothing begins
     assert [kind for kind, _, _ in said] == ["gradient-bad"]
     assert set(said[0][2]["layers"]) == {"encoder.0", "decoder"}
+
+
+def test_the_default_is_each_tenth_step():
+    one = Gradients(net())
+    for _ in range(21):
+        one.step()
+    assert one.stats()["total"]["count"] == 3
 
 
 def test_every(monkeypatch):
@@ -374,7 +381,7 @@ def test_late_values_keep_step_time_and_order(monkeypatch):
 
     monkeypatch.setattr(_gradients, "later", late)
     model = net()
-    one = Gradients(model, layers=1)
+    one = Gradients(model, layers=1, every=1)
     recorded = []
     monkeypatch.setattr(one, "_record", lambda *row: recorded.append(row))
     first = by_hand([p.grad for p in model.parameters()])
@@ -401,7 +408,7 @@ def test_late_values_keep_step_time_and_order(monkeypatch):
 
 def test_nothing_raises_in_training():
     model = net()
-    one = Gradients(model)
+    one = Gradients(model, every=1)
     one.step(scaler=object())
     assert "is_enabled" in one.reason
     one.step()

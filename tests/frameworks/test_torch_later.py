@@ -117,7 +117,8 @@ def device(monkeypatch):
     """The CPU as a device with a stream; `run()` lets all its events run."""
     import torch
 
-    from lapse.torch import _later, _tell
+    from lapse import _tell
+    from lapse.torch import _later
 
     made = []
 

@@ -166,7 +166,8 @@ def gpu(monkeypatch):
     cuda = SimpleNamespace(
         is_initialized=lambda: True,
         current_stream=lambda: gpu.stream,
-        is_current_stream_capturing=lambda: gpu.capturing,
+        capturing=lambda: gpu.capturing,
+        used=True,
         Event=gpu.Event,
     )
     gpu.step = 0
@@ -174,6 +175,7 @@ def gpu(monkeypatch):
         now=lambda: gpu.host, metric=lambda name, *a: Metric(name), span=_phase._core.span
     )
     monkeypatch.setattr(_phase, "_cuda", cuda)
+    monkeypatch.setattr(_later, "capturing_now", lambda: gpu.capturing)
     monkeypatch.setattr(_phase, "_core", core)
     monkeypatch.setattr(_phase, "step_now", lambda: gpu.step)
     monkeypatch.setattr(_phase, "_resolver", _phase._Resolver())

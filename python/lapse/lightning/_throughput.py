@@ -131,7 +131,7 @@ class ThroughputMonitorCallback:
         if not self.enabled:
             return
         self._rates = Throughput(
-            warmup=self._warmup, window=10, loader=list(tap_of(trainer).loaders),
+            warmup=self._warmup, window=10, every=1, loader=list(tap_of(trainer).loaders),
             ideal=self._ideal, world_size=trainer.world_size,
         )  # fmt: skip
         self._mark = self._rates.mark()

@@ -22,6 +22,15 @@ _COUNTERS = {
     "retries": "allocations that freed the cache and tried again",
     "ooms": "allocations that failed for lack of memory",
 }
+_SOURCES = {
+    "allocated": ("allocated_bytes", "all", "current"),
+    "reserved": ("reserved_bytes", "all", "current"),
+    "allocated/peak": ("allocated_bytes", "all", "peak"),
+    "reserved/peak": ("reserved_bytes", "all", "peak"),
+    "inactive_split": ("inactive_split_bytes", "all", "current"),
+    "retries": ("num_alloc_retries",),
+    "ooms": ("num_ooms",),
+}
 
 Stats = dict[str, Any]  # as the allocator gives them, nested
 Read = Callable[[int], Stats]
@@ -97,16 +106,7 @@ def _at(stats: Stats, *path: str) -> int | None:
 
 def read(stats: Stats) -> dict[str, int]:
     """The numbers that are recorded; those that an allocator does not have are absent."""
-    sources = {
-        "allocated": ("allocated_bytes", "all", "current"),
-        "reserved": ("reserved_bytes", "all", "current"),
-        "allocated/peak": ("allocated_bytes", "all", "peak"),
-        "reserved/peak": ("reserved_bytes", "all", "peak"),
-        "inactive_split": ("inactive_split_bytes", "all", "current"),
-        "retries": ("num_alloc_retries",),
-        "ooms": ("num_ooms",),
-    }
-    found = {name: _at(stats, *path) for name, path in sources.items()}
+    found = {name: _at(stats, *path) for name, path in _SOURCES.items()}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -152,7 +152,7 @@ class Allocator(Helper):
 
     def __init__(
         self,
-        every: int = 1,
+        every: int = 10,
         devices: int | list[int] | str | None = None,
         threshold: float | None = 0.3,
     ) -> None:

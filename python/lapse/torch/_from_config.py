@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable
 import torch
 
 from .._configure import Plan, configure
-from ._tell import tell_once
+from .._tell import tell_helper
 
 if TYPE_CHECKING:
     import os
@@ -46,7 +46,7 @@ class Watch:
 
     def _lacks(self, name: str, why: str) -> None:
         self.missing[name] = why
-        tell_once("from_config", f"{name}: {why}")
+        tell_helper("from_config", f"{name}: {why}")
 
     def _start_profile(self, wanted: dict[str, Any]) -> None:
         from ._profile import Profile

@@ -6,19 +6,20 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .. import _core, _events
+from .._tell import tell_helper
 from ._helper import Helper, moments, quiet
 from ._later import later
 from ._names import Layers, Model, layers, module_of, parameters
 from ._norms import Norms, groups_of, plain, together
-from ._tell import tell_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 NAMED_MAX = 16  # layers that one event names
 LABELS_MAX = 64  # layers that get a series of bad gradients when none were asked for
@@ -56,12 +57,13 @@ class _Step:
         self.values[k] = values
         if len(self.values) == self.expected:
             scale = self.values.pop(-1)[0] if self.scaled else 1.0
-            pairs = [
-                (i, v / scale if scale else v)
-                for k, numbers in enumerate(self.order)
-                for i, v in zip(numbers, self.values[k])
-            ]
-            self.owner._arrived(pairs, step, time_ns, self.scaled)
+            numbers, norms = self.order[0], self.values[0]
+            if len(self.order) > 1:
+                numbers = [i for of in self.order for i in of]
+                norms = [v for k in range(len(self.order)) for v in self.values[k]]
+            if scale and scale != 1.0:
+                norms = [v / scale for v in norms]
+            self.owner._arrived(numbers, norms, step, time_ns, self.scaled)
 
 
 class Gradients(Helper):
@@ -72,12 +74,13 @@ class Gradients(Helper):
         gradients.step()                # before clipping and optimizer.step()
 
     model: a module, or pairs of name and parameter. every: measure each so many calls of
-    step(). layers: which parts get a series of their own: a depth (2: the first two
+    step(), the first among them: all parameters at once, as a norm of some would be of
+    little use. layers: which parts get a series of their own: a depth (2: the first two
     components of the modules' names), names or globs (each is one layer: all parameters
     whose dotted name has it as whole components, or matches), or a function from a
     parameter's name to a layer or None; at most 256. exploding, vanishing: limits of a
     layer's norm beyond which an event names it (None: none); without `layers` each module
-    that has parameters is looked at. window: how many last values stats() sums up. norm:
+    that has parameters is looked at. window: how many measured steps stats() sums up. norm:
     2, another p, or inf. count_bad: count the NaN and infinite elements at each measured
     step (True, 3 operations a parameter), never (False), or only of parameters that were
     found bad (None): on the CPU at once, on a device at the next measured steps. reduce:
@@ -87,7 +90,7 @@ class Gradients(Helper):
     def __init__(
         self,
         model: Model,
-        every: int = 1,
+        every: int = 10,
         layers: Layers = None,
         exploding: float | None = 10.0,
         vanishing: float | None = 1e-7,
@@ -110,8 +113,10 @@ class Gradients(Helper):
         self.bad: dict[str, int] = {}  # parameter: measured steps at which it was bad
         self.elements = {"nan": 0, "inf": 0}  # counted so far
         self._model, self._wanted = model, layers
-        self._window: dict[str | None, deque[float]] = {}
-        self._state: dict[str, str] = {}
+        # Total and norms by layer of the last measured steps.
+        self._window: deque[tuple[float, dict[str, float]]] = deque(maxlen=window)
+        self._state: dict[str, str] = {}  # what began, and is not over
+        self._sums: tuple[Sequence[int], list[tuple[str, Any]]] | None = None
         self._suspects: set[int] = set()
         self._metrics: dict[tuple[str, str | None], _core.Metric] = {}
         self.refresh()
@@ -127,6 +132,9 @@ class Gradients(Helper):
         names = [name for name, _ in pairs]
         self._parameters: list[torch.Tensor] = [parameter for _, parameter in pairs]
         self._groups = groups_of(self._model, self._parameters)
+        # Nothing is distributed or empty: looking at each gradient can be left out.
+        self._whole = not any(self._groups) and all(p.numel() for p in self._parameters)
+        self._sums = None
         if not self.reduce:
             self._groups = [()] * len(pairs)
         self._names = names
@@ -152,9 +160,10 @@ class Gradients(Helper):
 
     def _measure(self, scale: torch.Tensor | None) -> None:
         norms = Norms()
-        norms.of(self._parameters, self._groups, self.norm)
+        if not (self._whole and norms.of_alike(self._parameters, self.norm)):
+            norms.of(self._parameters, self._groups, self.norm)
         if norms.left_out:
-            tell_once("Gradients", "sparse gradients on a device are left out: their norm "
+            tell_helper("Gradients", "sparse gradients on a device are left out: their norm "
                       f"would be waited for ({self._names[norms.left_out[0]]})")  # fmt: skip
         if not norms.vectors:
             return
@@ -208,32 +217,50 @@ class Gradients(Helper):
         at = metric.set_at if metric.kind == "gauge" else metric.add_at
         at(value, step, time_ns)
 
+    def _parts(self, numbers: Sequence[int]) -> list[tuple[str, Any]]:
+        """For each layer what takes its norms out of a list in this order."""
+        if self._sums is None or self._sums[0] != numbers:
+            at = {number: k for k, number in enumerate(numbers)}
+            parts = [
+                (layer, itemgetter(*there, *there[:1]))  # two at least, so it is a tuple
+                for layer, of in self._watched.items()
+                if (there := [at[i] for i in of if i in at])
+            ]
+            self._sums = numbers, parts
+        return self._sums[1]
+
     def _arrived(
-        self, pairs: list[tuple[int, float]], step: int | None, time_ns: int, scaled: bool
+        self,
+        numbers: Sequence[int],
+        norms: list[float],
+        step: int | None,
+        time_ns: int,
+        scaled: bool,
     ) -> None:
-        norms = dict(pairs)
-        self.total, self.last_step = together(list(norms.values()), self.norm), step
-        watched = {
-            layer: together(values, self.norm)
-            for layer, numbers in self._watched.items()
-            if (values := [norms[i] for i in numbers if i in norms])
-        }
+        total = self.total = together(norms, self.norm)
+        self.last_step = step
+        parts = self._parts(numbers)
+        if self.norm == 2.0:
+            squares = [v * v for v in norms]
+            watched = {layer: sum(take(squares)[:-1]) ** 0.5 for layer, take in parts}
+        else:
+            watched = {layer: together(take(norms)[:-1], self.norm) for layer, take in parts}
         self.layers = watched
-        self._record("gradients/norm", None, self.total, step, time_ns)
-        self._keep(None, self.total)
+        self._window.append((total, watched))
+        self._record("gradients/norm", None, total, step, time_ns)
         for layer in self._series:
             if layer in watched:
                 self._record("gradients/norm", layer, watched[layer], step, time_ns)
-        for layer, value in watched.items():
-            self._keep(layer, value)
-        self._take_bad([i for i, v in pairs if v - v != 0], step, time_ns)
-        self._tell(watched, step, scaled)
+        bad = [i for i, v in zip(numbers, norms) if v - v != 0] if total - total != 0 else []
+        self._take_bad(bad, step, time_ns)
+        if self._state or not self._calm(total, watched):
+            self._tell(watched, step, scaled)
 
-    def _keep(self, layer: str | None, value: float) -> None:
-        kept = self._window.get(layer)
-        if kept is None:
-            kept = self._window[layer] = deque(maxlen=self.window)
-        kept.append(value)
+    def _calm(self, total: float, watched: dict[str, float]) -> bool:
+        """Is nothing beyond a limit, or no number?"""
+        most, least = max(watched.values(), default=0.0), min(watched.values(), default=1.0)
+        states = [self._state_of(value) for value in (total, most, least)]
+        return not any(states) and total - total == 0
 
     def _layers_of(self, number: int) -> Iterable[str | None]:
         """The labels under which a parameter's bad gradients are counted, and None: the
@@ -269,17 +296,19 @@ class Gradients(Helper):
     def _tell(self, watched: dict[str, float], step: int | None, scaled: bool) -> None:
         """One event for each thing that begins at this step, naming where."""
         begins: dict[str, dict[str, float]] = {}
+        states = dict(self._state)
         for layer, value in watched.items():
             state = self._state_of(value)
             if state and state != self._state.get(layer):
                 begins.setdefault(state, {})[layer] = value
-            self._state[layer] = state
+            states[layer] = state
         total = self.total if self.total is not None else 0.0
         state = self._state_of(total)
         if state == "exploding" and state != self._state.get("") and state not in begins:
             top = sorted(watched, key=lambda layer: -watched[layer])[:NAMED_MAX]
             begins[state] = {layer: watched[layer] for layer in top}
-        self._state[""] = state
+        states[""] = state
+        self._state = {layer: state for layer, state in states.items() if state}
         for state, where in begins.items():
             self._event(state, where, total, step, scaled)
 
@@ -340,12 +369,14 @@ class Gradients(Helper):
     # ---- for the program -------------------------------------------------------------
 
     def stats(self) -> dict[str, dict[str, float]]:
-        """avg, max, min, std and count over the last `window` measured norms that are
-        finite: of "total", and of each layer."""
-        return {
-            "total" if layer is None else layer: moments(kept)
-            for layer, kept in self._window.items()
-        }
+        """avg, max, min, std and count over the last `window` measured steps, of the norms
+        that are finite: of "total", and of each layer."""
+        kept: dict[str, list[float]] = {}
+        for total, watched in list(self._window):
+            kept.setdefault("total", []).append(total)
+            for layer, norm in watched.items():
+                kept.setdefault(layer, []).append(norm)
+        return {layer: moments(values) for layer, values in kept.items()}
 
     def report(self) -> str:
         """Norms in lines, the largest layers first."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any, Callable, TypeVar, cast
 
-from ._tell import tell_once
+from .._tell import tell_helper
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -33,12 +33,12 @@ class Helper:
 
     def _note(self, text: str) -> None:
         """Say something once; measuring goes on."""
-        tell_once(type(self).__name__, text, False)
+        tell_helper(type(self).__name__, text, False)
 
     def _cannot(self, why: str, warning: bool = True) -> None:
         """It does not measure from here on."""
         self.reason = why
-        tell_once(type(self).__name__, why, warning)
+        tell_helper(type(self).__name__, why, warning)
 
 
 def quiet(method: _F) -> _F:

@@ -4,6 +4,7 @@ octave, so its number is the upper bits of the element, and nothing is searched 
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +16,7 @@ from ._later import later
 from ._names import Model, matches, parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 OCTAVES = (-32, 16)  # elements are told apart from 2^-32 up to 2^16
 NAMES_MAX = 2048  # histograms of one helper
@@ -23,9 +24,10 @@ _HALVES = 256  # octaves that the exponent of a float counts, for each sign
 
 
 class Counts(NamedTuple):
-    """A histogram that has arrived. edges has one more element than counts; those below
-    the first and above the last edge are in the outermost bins, or in `outside` of
-    uniform bins. NaN and infinite elements are in none."""
+    """A histogram that has arrived, of the elements that were looked at. edges has one
+    more element than counts; those below the first and above the last edge are in the
+    outermost bins, or in `outside` of uniform bins. NaN and infinite elements are in none.
+    `size`: elements that the tensor has; min, max: of all of them, NaN if one is."""
 
     step: int | None
     edges: list[float]
@@ -33,9 +35,13 @@ class Counts(NamedTuple):
     nan: int
     inf: int
     outside: int
+    size: int = 0
+    min: float = math.nan
+    max: float = math.nan
 
     @property
     def elements(self) -> int:
+        """Those that are in a bin."""
         return sum(self.counts)
 
 
@@ -51,7 +57,6 @@ class _Log:
         each = [self._edge(key) for key in range(self.low, self.high + 1)]
         self.edges = [-x for x in reversed(each)] + each
         self.middles = [(a + b) / 2 for a, b in zip(self.edges, self.edges[1:])]
-        self._ends: dict[torch.device, torch.Tensor] = {}
 
     def _edge(self, key: int) -> float:
         octave, part = divmod(key, self.per_octave)
@@ -65,28 +70,18 @@ class _Log:
         keys = keys if keys.is_cuda else keys.double()
         return torch.histc(keys, bins=2 * self.keys, min=-self.keys, max=self.keys)
 
-    def cut(self, counts: torch.Tensor) -> torch.Tensor:
-        """Of rows of count() what is sent: how many are below each edge that matters."""
-        ends = self._ends.get(counts.device)
-        if ends is None:
-            finite, keys = 255 * self.per_octave, self.keys
-            half = [*range(self.low, self.high + 1), finite, finite + 1, keys]
-            all_ends = [end - 1 for end in half] + [keys + end - 1 for end in half]
-            ends = self._ends[counts.device] = torch.tensor(all_ends, device=counts.device)
-        return counts.cumsum(1).index_select(1, ends)
-
     def take(self, row: list[float], step: int | None) -> Counts:
-        n = self.high - self.low
         # The first half of the keys has the sign bit, so is negative; its keys ascend
-        # with the magnitude.
-        each = [int(b - a) for a, b in zip([0.0, *row], row)]
-        negative, positive = each[: n + 4], each[n + 4 :]
-        bins = [*negative[n:0:-1], negative[0] + positive[0], *positive[1 : n + 1]]
-        bins[0] += negative[n + 1]
-        bins[-1] += positive[n + 1]
-        inf = negative[n + 2] + positive[n + 2]
-        nan = negative[n + 3] + positive[n + 3]
-        return Counts(step, self.edges, bins, nan, inf, 0)
+        # with the magnitude, those of infinity and NaN come last.
+        end = 255 * self.per_octave
+        halves = [[int(x) for x in half] for half in (row[: self.keys], row[self.keys :])]
+        negative, positive = (half[self.low : self.high] for half in halves)
+        for half, bins in zip(halves, (negative, positive)):
+            bins[-1] += sum(half[self.high : end])
+        near = sum(sum(half[: self.low]) for half in halves)
+        inf = sum(half[end] for half in halves)
+        nan = sum(sum(half[end + 1 :]) for half in halves)
+        return Counts(step, self.edges, [*negative[::-1], near, *positive], nan, inf, 0)
 
 
 class _Uniform:
@@ -106,12 +101,27 @@ class _Uniform:
         head = torch.stack([nan.to(bins.dtype), inf.to(bins.dtype), size])
         return torch.cat([head, bins])
 
-    def cut(self, counts: torch.Tensor) -> torch.Tensor:
-        return counts
-
     def take(self, row: list[float], step: int | None) -> Counts:
         nan, inf, size, *counts = (int(x) for x in row)
         return Counts(step, self.edges, counts, nan, inf, size - nan - inf - sum(counts))
+
+
+class _Found:
+    """What is counted at one step on one device."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.sizes: list[int] = []
+        self.counts: list[torch.Tensor] = []
+        self.ends: list[torch.Tensor] = []  # least and greatest, of each
+        self._ends: list[float] = []
+
+    def ends_arrived(self, values: list[float], step: int | None, time_ns: int) -> None:
+        self._ends = values
+
+    def ends_of(self, k: int) -> tuple[float, float]:
+        low, high = self._ends[2 * k : 2 * k + 2] or (math.nan, math.nan)
+        return low, high
 
 
 def shares(counts: list[int], points: int) -> list[int]:
@@ -124,6 +134,23 @@ def shares(counts: list[int], points: int) -> list[int]:
     return [(c * points + half) // total or 1 for c in counts]
 
 
+def _flat(values: torch.Tensor) -> torch.Tensor:
+    """Its elements in one dimension, in whichever order: not copied if it is dense."""
+    if not values.is_contiguous():
+        strides = values.stride()
+        values = values.permute(sorted(range(values.dim()), key=lambda d: -strides[d]))
+    return values.reshape(-1)
+
+
+def stride_for(n: int, most: int) -> int:
+    """To take at most so many of n elements evenly. It shares no factor with n, so that
+    of a matrix it does not meet the same columns in each row."""
+    stride = -(-n // most)
+    while math.gcd(stride, n) > 1 and stride < n:
+        stride += 1
+    return stride
+
+
 class Histograms(Helper):
     """Histograms of a model's parameters and gradients.
 
@@ -131,21 +158,22 @@ class Histograms(Helper):
         loss.backward()
         histograms.step()               # before zero_grad()
 
-    Each tensor is looked at once in `every` steps, some at each step, so that no step has
-    all the work. bins: None: lapse's own scale, made coarser to `per_octave` bins (1, 2,
+    Each tensor is looked at once in `every` steps, at different steps, so that no step has
+    all the work; at no more than `elements` of it, evenly spread (None: at all of them), and
+    at all for the least and the greatest. bins: None: lapse's own scale, made coarser to `per_octave` bins (1, 2,
     4, 8 or 16) for each power of two, from 2^-32 to 2^16; or a number of bins of one width
     between `limits`. names: parameters by name or glob (None: all); `gradients` and
     `parameters` say of what.
 
     A histogram is recorded as at most about `points` observations in the proportion of the
     counts, because a record for each element would be too many; each bin that holds
-    anything has at least one. `last` has the counts themselves: {"gradients/NAME":
+    anything has at least one, and so have the least and the greatest element. `last` has the counts themselves: {"gradients/NAME":
     Counts}. Of distributed tensors each rank counts the part that it holds."""
 
     def __init__(
         self,
         model: Model,
-        every: int = 100,
+        every: int = 1000,
         bins: int | None = None,
         limits: tuple[float, float] | None = None,
         per_octave: int = 4,
@@ -153,6 +181,7 @@ class Histograms(Helper):
         parameters: bool = True,
         gradients: bool = True,
         points: int = 256,
+        elements: int | None = 1 << 20,
     ) -> None:
         super().__init__(every)
         if per_octave not in (1, 2, 4, 8, 16):
@@ -166,7 +195,9 @@ class Histograms(Helper):
             self._scale = _Uniform(bins, *limits)
         if not 1 <= points <= 32768:
             raise ValueError(f"Histograms: points is 1 to 32768, not {points!r}")
-        self.points = points
+        if elements is not None and elements < 1:
+            raise ValueError(f"Histograms: elements is 1 or more, or None, not {elements!r}")
+        self.points, self.elements = points, elements
         self.last: dict[str, Counts] = {}
         self._model, self._wanted = model, [names] if isinstance(names, str) else names
         self._kinds = [k for k, on in (("parameters", parameters), ("gradients", gradients)) if on]
@@ -204,31 +235,43 @@ class Histograms(Helper):
         n = len(self._tensors)
         # Those i with i * every // n == turn.
         due = self._tensors[-(-turn * n // self.every) : -(-(turn + 1) * n // self.every)]
-        with torch.no_grad():
-            self._measure(due)
+        if due:
+            with torch.no_grad():
+                self._measure(due)
 
-    def _measure(self, due: list[tuple[str, torch.Tensor]]) -> None:
-        rows: dict[torch.device, tuple[list[str], list[torch.Tensor]]] = {}
+    def _measure(self, due: Sequence[tuple[str, torch.Tensor]]) -> None:
+        found: dict[torch.device, _Found] = {}
         for name, parameter in due:
             values = parameter.grad if name.startswith("gradients/") else parameter.detach()
             if values is None or not values.is_floating_point():
                 continue
             if hasattr(values, "to_local"):
                 values = values.to_local()
-            if values.layout is not torch.strided or not values.numel():
-                continue
-            names, counts = rows.setdefault(values.device, ([], []))
-            names.append(name)
-            counts.append(self._scale.count(values))
-        for names, counts in rows.values():
-            cut = self._scale.cut(torch.stack(counts))
-            later([cut], partial(self._arrived, names, cut.shape[1]))
+            if values.layout is torch.strided and values.numel():
+                of = found.get(values.device)
+                if of is None:
+                    of = found[values.device] = _Found()
+                self._count(of, name, _flat(values))
+        for of in found.values():
+            later(of.ends, of.ends_arrived)  # on the same stream: it arrives first
+            later(of.counts, partial(self._arrived, of))
 
-    def _arrived(
-        self, names: list[str], width: int, values: list[float], step: int | None, time_ns: int
-    ) -> None:
-        for k, name in enumerate(names):
+    def _count(self, of: _Found, name: str, values: torch.Tensor) -> None:
+        of.names.append(name)
+        n = values.numel()
+        of.sizes.append(n)
+        half = values.dtype is torch.float16 and not values.is_cuda  # not in older versions
+        of.ends += (values.float() if half else values).aminmax()
+        if self.elements is not None and n > self.elements:
+            values = values[:: stride_for(n, self.elements)]
+        of.counts.append(self._scale.count(values))
+
+    def _arrived(self, of: _Found, values: list[float], step: int | None, time_ns: int) -> None:
+        width = len(values) // len(of.names)
+        for k, name in enumerate(of.names):
+            low, high = of.ends_of(k)
             counts = self._scale.take(values[k * width : (k + 1) * width], step)
+            counts = counts._replace(size=of.sizes[k], min=low, max=high)
             self.last[name] = counts
             self._record(name, counts, step, time_ns)
 
@@ -238,8 +281,12 @@ class Histograms(Helper):
             metric = _core.metric(name, "1", "histogram", "of the elements; a sample of them")
             self._metrics[name] = metric
         held = [(middle, count) for middle, count in zip(self._scale.middles, of.counts) if count]
+        middles = [middle for middle, _ in held]
         counts = shares([count for _, count in held], self.points)
-        metric.observe_bins([middle for middle, _ in held], counts, step, time_ns)
+        if of.elements + of.nan + of.inf + of.outside < of.size:
+            ends = [end for end in (of.min, of.max) if end - end == 0]
+            middles, counts = middles + ends, counts + [1] * len(ends)
+        metric.observe_bins(middles, counts, step, time_ns)
 
     def document(self, name: str) -> dict[str, Any]:
         """A histogram in the form that TensorBoard's writer takes: limits of the bins that

@@ -8,22 +8,34 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 
 from .. import _core
+from .._tell import tell_helper
 from ._step import NONE, step_now
-from ._tell import tell_once
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     Then = Callable[[list[float], "int | None", int], None]
 
-PENDING_MAX = 4096  # copies on their way; more are dropped and said
+PENDING_MAX = 4096  # values and phases on their way; more are dropped and said
+BATCH_MAX = 64  # of them that one event is for
+SLICE_NS = 50_000  # of handing on at a step
+SIZES_MAX = 64  # of buffers that fit exactly
 _ASYNC = ("cuda", "xpu")  # devices with streams and events like CUDA's
+
+_internal: Any = torch._C
+_cuda: Any = torch.cuda
+_clock = time.perf_counter_ns
+# What torch.cuda says of the current stream by several functions in Python, at once.
+_raw_stream: Any = getattr(_internal, "_cuda_getCurrentRawStream", None)
+_is_capturing: Any = getattr(_internal, "_cuda_isCurrentStreamCapturing", None)
+_streams: dict[tuple[int, int], Any] = {}
 
 
 def _pinned(size: int, n: int, dtype: torch.dtype) -> list[torch.Tensor]:
@@ -44,47 +56,59 @@ class _Pool:
         self.events: dict[torch.device, list[Any]] = {}
 
     def buffer(self, dtype: torch.dtype, n: int) -> torch.Tensor:
-        size = max(16, 1 << (n - 1).bit_length())
-        free = self.buffers.setdefault((dtype, size), [])
-        if not free:  # 32 at once: locking pages takes long
+        """Of n elements; of more if there are many sizes."""
+        free = self.buffers.get((dtype, n))
+        if free is None:
+            if len(self.buffers) >= SIZES_MAX:
+                n = max(16, 1 << (n - 1).bit_length())
+            free = self.buffers.setdefault((dtype, n), [])
+        if not free:  # several at once: locking pages takes long
             with torch.inference_mode(False):  # or it could be written there only
-                free.extend(_pinned(size, 32, dtype))
+                free.extend(_pinned(n, max(1, min(32, 65536 // n)), dtype))
         return free.pop()
 
     def event(self, device: torch.device) -> Any:
         free = self.events.setdefault(device, [])
         return free.pop() if free else _module(device).Event()
 
-    def back(self, pending: Pending) -> None:
-        """An event without a buffer is not from here."""
-        buffer = pending.buffer
-        if buffer is not None:
-            self.buffers[buffer.dtype, buffer.numel()].append(buffer)
-            self.events[pending.device].append(pending.event)
 
+class Copy:
+    """Values on their way, and what is done with them."""
 
-class Pending:
-    """One copy, or one event without a copy, on its way."""
-
-    __slots__ = ("arrived", "buffer", "device", "event", "n", "source")
+    __slots__ = ("buffer", "n", "source", "step", "then", "time_ns")
 
     def __init__(
         self,
-        device: torch.device,
-        event: Any,
-        arrived: Callable[[list[float]], None],
-        buffer: torch.Tensor | None = None,
-        n: int = 0,
-        source: torch.Tensor | None = None,
+        buffer: torch.Tensor,
+        source: torch.Tensor,
+        then: Then,
+        step: int | None,
+        time_ns: int,
     ) -> None:
-        self.device, self.event, self.arrived = device, event, arrived
-        self.buffer, self.n, self.source = buffer, n, source
+        self.buffer, self.source, self.n = buffer, source, source.numel()
+        self.then, self.step, self.time_ns = then, step, time_ns
 
-    def take(self) -> list[float]:
-        if self.buffer is None:
-            return []
-        values: list[float] = self.buffer[: self.n].tolist()
-        return values
+    def arrive(self, pool: _Pool) -> None:
+        buffer = self.buffer
+        whole = buffer.numel() == self.n
+        values: list[float] = (buffer if whole else buffer[: self.n]).tolist()
+        pool.buffers[buffer.dtype, buffer.numel()].append(buffer)
+        self.then(values, self.step, self.time_ns)
+
+
+class Batch:
+    """What was put on one stream in one step: one event says that all of it has arrived.
+    It is recorded when the step is over; `behind` is one that is there anyway, after the
+    last item."""
+
+    __slots__ = ("arrived", "behind", "device", "event", "items", "stream")
+
+    def __init__(self, device: torch.device, stream: Any) -> None:
+        self.device, self.stream = device, stream
+        self.items: deque[Any] = deque()
+        self.behind: Any = None
+        self.event: Any = None  # None: more may come
+        self.arrived = False
 
 
 class Queue:
@@ -93,40 +117,92 @@ class Queue:
 
     def __init__(self) -> None:
         self.pool = _Pool()
-        self.lines: dict[torch.device, deque[Pending]] = {}
+        self.open: dict[int, Batch] = {}  # by the id of the stream, which the batch holds
+        self.lines: dict[torch.device, deque[Batch]] = {}
+        self.step: int | None = None
         self.count = 0
         self.dropped = 0
         self.putting = threading.Lock()
         self.taking = threading.RLock()
 
-    def put(self, pending: Pending) -> None:
+    def put(self, device: torch.device, stream: Any, item: Any, behind: Any = None) -> None:
+        """Its `arrive(pool)` is called when what is on the stream now has run. behind: an
+        event after it, kept until then."""
         with self.putting:
             if not self.count:
                 _at_exit()
             self.count += 1
-            self.lines.setdefault(pending.device, deque()).append(pending)
+            batch = self.open.get(id(stream))
+            if batch is None:
+                batch = self.open[id(stream)] = Batch(device, stream)
+                line = self.lines.get(device)
+                if line is None:
+                    line = self.lines[device] = deque()
+                line.append(batch)
+            batch.items.append(item)
+            batch.behind = behind
+            if self.step is None or len(batch.items) >= BATCH_MAX:
+                self._close(batch)
+
+    def _close(self, batch: Batch) -> None:
+        """Nothing more comes to it. `putting` is held."""
+        del self.open[id(batch.stream)]
+        event = batch.behind
+        try:
+            if event is None:
+                event = self.pool.event(batch.device)
+                event.record(batch.stream)
+            batch.event = event
+        except RuntimeError as error:  # the device has failed: so will training
+            self.lines[batch.device].remove(batch)
+            self.count -= len(batch.items)
+            tell_helper("later", f"values are lost: {error}")
+
+    def close(self) -> None:
+        """What was put so far is waited for from now on."""
+        with self.putting:
+            for batch in list(self.open.values()):
+                self._close(batch)
+
+    def turn(self, step: int | None) -> None:
+        """Once a step: hand on what has arrived, for a short time."""
+        if (step is not None and step == self.step) or not self.count or capturing_now():
+            self.step = step
+            return
+        self.step = step
+        if self.open:
+            self.close()
+        self.poll(SLICE_NS)
 
     def full(self) -> bool:
         if self.count < PENDING_MAX:
             return False
-        self.poll(PENDING_MAX)
+        self.close()
+        self.poll()
         if self.count < PENDING_MAX:
             return False
         self.dropped += 1
-        tell_once("later", f"{PENDING_MAX} values are on their way from the device; newer ones "
-                  "are left out until some have arrived")  # fmt: skip
+        tell_helper("later", f"{PENDING_MAX} values are on their way from the device; newer ones "
+                    "are left out until some have arrived")  # fmt: skip
         return True
 
-    def poll(self, most: int = 64) -> int:
-        """Hand on what has arrived; how many."""
+    def poll(self, slice_ns: int | None = None) -> int:
+        """Hand on what has arrived, for so long (longer while much waits); how many."""
         if not self.count or not self.taking.acquire(blocking=False):
             return 0
-        done = 0
+        done, begun = 0, _clock()
         try:
             for line in list(self.lines.values()):
-                while line and done < most and self._arrived(line[0]):
-                    self._hand_on(line)
-                    done += 1
+                allowed = None if slice_ns is None else slice_ns * (1 + len(line) // 8)
+                while line and self._arrived(line[0]):
+                    batch = line[0]
+                    while batch.items:
+                        self._hand_on(batch)
+                        done += 1
+                        if allowed is not None and _clock() - begun > allowed:
+                            self._done(line, batch)
+                            return done
+                    self._done(line, batch)
         finally:
             self.taking.release()
         return done
@@ -135,42 +211,54 @@ class Queue:
         """Hand on everything; waits for the devices."""
         done = 0
         with self.taking:
+            self.close()
             for line in list(self.lines.values()):
-                while line:
+                while line and line[0].event is not None:
+                    batch = line[0]
                     try:
-                        line[0].event.synchronize()
+                        batch.event.synchronize()
                     except RuntimeError as error:
                         self._lost(error)
                         break
-                    self._hand_on(line)
-                    done += 1
+                    while batch.items:
+                        self._hand_on(batch)
+                        done += 1
+                    self._done(line, batch)
         return done
 
-    def _arrived(self, pending: Pending) -> bool:
+    def _arrived(self, batch: Batch) -> bool:
+        if batch.arrived or batch.event is None:
+            return batch.arrived
         try:
-            return bool(pending.event.query())
+            batch.arrived = bool(batch.event.query())
         except RuntimeError as error:  # the device has failed: so will training
             self._lost(error)
-            return False
+        return batch.arrived
 
-    def _hand_on(self, line: deque[Pending]) -> None:
-        pending = line.popleft()
-        values = pending.take()
+    def _hand_on(self, batch: Batch) -> None:
+        item = batch.items.popleft()
         with self.putting:
             self.count -= 1
-            self.pool.back(pending)
         try:
-            pending.arrived(values)
+            item.arrive(self.pool)
         except Exception as error:
-            tell_once("later", f"{type(error).__name__}: {error}")
+            tell_helper("later", f"{type(error).__name__}: {error}")
+
+    def _done(self, line: deque[Batch], batch: Batch) -> None:
+        """A batch without items goes."""
+        if not batch.items and line and line[0] is batch:
+            line.popleft()
+            if batch.event is not batch.behind:
+                self.pool.events[batch.device].append(batch.event)
 
     def _lost(self, error: BaseException) -> None:
         with self.putting:
-            self.lines, self.count = {}, 0
-        tell_once("later", f"values are lost: the device failed: {error}")
+            self.lines, self.open, self.count = {}, {}, 0
+        tell_helper("later", f"values are lost: the device failed: {error}")
 
 
 queue = Queue()
+_inherited: list[Queue] = []
 _registered = False
 
 
@@ -183,8 +271,10 @@ def _at_exit() -> None:
 
 
 def _after_fork() -> None:
-    """A child has no device context; what is on its way is the parent's."""
+    """A child has no device context; what is on its way is the parent's. It is kept: to
+    free a tensor or an event of the device would need the context."""
     global queue
+    _inherited.append(queue)
     queue = Queue()
 
 
@@ -196,22 +286,44 @@ def asynchronous(device: torch.device) -> bool:
     return device.type in _ASYNC
 
 
+def capturing_now() -> bool:
+    """Is the current stream being captured into a CUDA graph? Nothing may be asked then."""
+    return bool(_cuda.is_initialized() and _is_capturing is not None and _is_capturing())
+
+
 def capturing(device: torch.device) -> bool:
     """Is the current stream being captured into a CUDA graph? Nothing may be added."""
-    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+    if device.type != "cuda":
+        return False
+    return bool(torch.cuda.is_current_stream_capturing() if _is_capturing is None
+                else _is_capturing())  # fmt: skip
+
+
+def current_stream(device: torch.device) -> Any:
+    """The current stream of a device; of CUDA the same object each time."""
+    if device.type != "cuda" or _raw_stream is None:
+        return _module(device).current_stream(device)
+    key = (device.index, _raw_stream(device.index))
+    stream = _streams.get(key)
+    if stream is None:
+        stream = _streams[key] = torch.cuda.current_stream(device)
+    return stream
 
 
 def _joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """All their elements in order, in one tensor: exact, in as few operations as can be."""
-    with torch.no_grad():
-        flat = [tensor.detach().reshape(-1) for tensor in tensors]
-        if len({t.dtype for t in flat}) > 1:
-            flat = [t.to(torch.float64) for t in flat]
-        return flat[0] if len(flat) == 1 else torch.cat(flat)
+    if len(tensors) == 1:
+        return tensors[0].detach().reshape(-1)
+    flat = [tensor.detach().reshape(-1) for tensor in tensors]
+    if len({t.dtype for t in flat}) > 1:
+        flat = [t.to(torch.float64) for t in flat]
+    return torch.cat(flat)
 
 
 def _local(tensor: torch.Tensor) -> torch.Tensor | None:
     """The tensor itself; of a distributed one the local part if that is all of it."""
+    if type(tensor) is torch.Tensor:
+        return tensor
     placements = getattr(tensor, "placements", None)
     if placements is None:
         return tensor
@@ -233,9 +345,10 @@ def later(
     one unless given; None: none) and the time (now unless given) that they belong to.
 
     On the CPU, and on devices without streams like CUDA's, `then` is called at once. On
-    CUDA it is called by a later `later()`, `log()`, `phase()` or `flush()`, in whichever
-    thread that is. All tensors are on one device. Nothing raises: what fails is said once
-    (event `lapse.torch`)."""
+    CUDA it is called by the first `later()`, `log()` or `phase()` of a later step (without
+    `lapse.step()`: by a later one), or by `flush()`, in whichever thread that is. All
+    tensors are on one device. Nothing raises: what fails is said once (event
+    `lapse.torch`)."""
     if step is None:
         step = step_now()
     if time_ns is None:
@@ -243,7 +356,7 @@ def later(
     try:
         _later(tensors, then, step, time_ns)
     except Exception as error:
-        tell_once("later", f"{type(error).__name__}: {error}")
+        tell_helper("later", f"{type(error).__name__}: {error}")
 
 
 def _later(tensors: Sequence[torch.Tensor], then: Then, step: int | None, time_ns: int) -> None:
@@ -252,36 +365,26 @@ def _later(tensors: Sequence[torch.Tensor], then: Then, step: int | None, time_n
         return
     device = tensors[0].device
     if device.type == "meta" or capturing(device):
-        tell_once("later", "values made while a CUDA graph is captured, or without data, "
+        tell_helper("later", "values made while a CUDA graph is captured, or without data, "
                   "cannot be read")  # fmt: skip
         return
     local = [_local(tensor) for tensor in tensors]
     whole = [tensor for tensor in local if tensor is not None]
     if len(whole) < len(local):
-        tell_once("later", "a distributed tensor is spread over ranks: reduce it first")
+        tell_helper("later", "a distributed tensor is spread over ranks: reduce it first")
         return
     if not asynchronous(device):
         then(_joined(whole).tolist(), step, time_ns)
         return
-    queue.poll()
+    queue.turn(step_now())
     if queue.full():
         return
-    with _module(device).device(device):
-        source = _joined(whole)
-        with queue.putting:
-            buffer = queue.pool.buffer(source.dtype, source.numel())
-            event = queue.pool.event(device)
-        buffer[: source.numel()].copy_(source, non_blocking=True)
-        event.record(_module(device).current_stream(device))
-
-    def arrived(values: list[float]) -> None:
-        then(values, step, time_ns)
-
-    queue.put(Pending(device, event, arrived, buffer, source.numel(), source))
-
-
-def _is_late(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.numel() == 1 and asynchronous(value.device)
+    source = _joined(whole)
+    with queue.putting:
+        buffer = queue.pool.buffer(source.dtype, source.numel())
+    room = buffer if buffer.numel() == source.numel() else buffer[: source.numel()]
+    room.copy_(source, non_blocking=True)
+    queue.put(device, current_stream(device), Copy(buffer, source, then, step, time_ns))
 
 
 def _split(
@@ -294,18 +397,20 @@ def _split(
         name = f"{prefix}{key}"
         if isinstance(value, dict):
             _split(value, name + "/", ready, late)
-        elif _is_late(value):
+        elif not isinstance(value, torch.Tensor):
+            ready[name] = value
+        elif value.numel() == 1 and asynchronous(value.device):
             late[name] = value
         else:
-            ready[name] = value
+            ready[name] = value.detach()
 
 
 def log(values: Mapping[Any, Any], step: int | None = None) -> None:
     """Like `lapse.log()`: one frame of scalars, nested dicts become `outer/inner`. Tensors
     on a device with one element are not waited for: they are recorded when they arrive,
-    with the step (the current one unless given) and the time of this call. About 20 us
-    with tensors on a device, as `lapse.log()` without."""
-    queue.poll()
+    with the step (the current one unless given) and the time of this call."""
+    if queue.count:
+        queue.turn(step_now())
     for value in values.values():
         if isinstance(value, (dict, torch.Tensor)):
             break
@@ -341,5 +446,6 @@ def flush(wait: bool = False) -> None:
     done by itself."""
     if wait:
         queue.wait()
-    else:
-        queue.poll(PENDING_MAX)
+    elif not capturing_now():
+        queue.close()
+        queue.poll()

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Callable
 from torch.utils.data import DataLoader
 
 from .. import _core
+from .._tell import tell_helper
 from . import _transform, _worker
 from ._phase import device_pair
 from ._step import step_now
 from ._summary import Summary
-from ._tell import tell_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -146,7 +146,7 @@ class _Watch:
     def cannot(self, why: str) -> None:
         if why not in self.reasons:
             self.reasons.append(why)
-            tell_once(f"watch_loader({self.name!r})", why)
+            tell_helper(f"watch_loader({self.name!r})", why)
 
 
 class _Iterator:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .. import _core
-from ._tell import tell_once
+from .._tell import tell_helper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -198,7 +198,7 @@ class DatasetMemory:
             size = _size(self.dataset)
         except Exception as error:
             self.reason = f"{type(error).__name__}: {error}"
-            tell_once(f"DatasetMemory({self.name!r})", self.reason)
+            tell_helper(f"DatasetMemory({self.name!r})", self.reason)
             return self.bytes
         self.bytes, self.mapped, self.estimated = size.bytes, size.mapped, size.estimated
         self._metric.set(self.bytes)
@@ -255,7 +255,7 @@ class CacheMemory:
                 n = int(cache()) if _is_function(cache) else int(walk.size(cache))
             except Exception as error:
                 self._why[name] = f"{type(error).__name__}: {error}"
-                tell_once("CacheMemory", f"{name}: {self._why[name]}")
+                tell_helper("CacheMemory", f"{name}: {self._why[name]}")
                 continue
             self.sizes[name] = n
             self._record({"cache": name}, n)

@@ -6,12 +6,19 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _HALF = (torch.float16, torch.bfloat16)
 _INF = float("inf")
+_NOTHING = type(None)
+_PLAIN = {torch.Tensor}
+_KIND = attrgetter("dtype", "layout", "device")
 
 
 def _has_dtype() -> bool:
@@ -73,11 +80,13 @@ def _local(gradient: Any) -> torch.Tensor:
     return local
 
 
-def _fused(tensors: list[torch.Tensor], norm: float) -> torch.Tensor:
-    """Norms of tensors of one device and type, of half precision in single."""
+def _fused(tensors: list[torch.Tensor], norm: float, full: bool = False) -> torch.Tensor:
+    """Norms of tensors of one device and type, of half precision in single. full: none of
+    them is empty."""
     dtype = tensors[0].dtype
+    full = full or all(t.numel() for t in tensors)
     if dtype in _HALF:
-        if _WITH_DTYPE and all(t.numel() for t in tensors):
+        if _WITH_DTYPE and full:
             return torch.stack(torch._foreach_norm(tensors, norm, dtype=torch.float32))
         return torch.stack(
             [
@@ -85,7 +94,7 @@ def _fused(tensors: list[torch.Tensor], norm: float) -> torch.Tensor:
                 for t in tensors
             ]
         )
-    if dtype.is_complex or not all(t.numel() for t in tensors):
+    if dtype.is_complex or not full:
         # An empty part of a distributed tensor has no maximum; its sum is 0.
         return torch.stack(
             [torch.linalg.vector_norm(t, norm if t.numel() else 2.0) for t in tensors]
@@ -126,8 +135,28 @@ class Norms:
 
     def __init__(self) -> None:
         self.vectors: list[torch.Tensor] = []
-        self.order: list[list[int]] = []  # beside each vector
+        self.order: list[Sequence[int]] = []  # beside each vector
         self.left_out: list[int] = []  # sparse ones that would have to be waited for
+
+    def of_alike(self, parameters: list[torch.Tensor], norm: float) -> bool:
+        """of(), for gradients that are whole, plain, and of one device and type, without
+        looking at each: False if they are not."""
+        order: Sequence[int] = range(len(parameters))
+        gradients: Any = [parameter.grad for parameter in parameters]
+        types = set(map(type, gradients))
+        if _NOTHING in types:  # of parameters that do not learn
+            types.discard(_NOTHING)
+            order = [i for i in order if gradients[i] is not None]
+            gradients = [gradients[i] for i in order]
+        if types != _PLAIN:
+            return False
+        kinds = set(map(_KIND, gradients))
+        dtype, layout, _ = kinds.pop()
+        if kinds or layout is not torch.strided or dtype.is_complex:
+            return False
+        self.vectors.append(_fused(gradients, norm, True))
+        self.order.append(order)
+        return True
 
     def of(
         self, parameters: list[torch.Tensor], groups: list[tuple[Any, ...]], norm: float

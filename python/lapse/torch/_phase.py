@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
 import torch
 
 from .. import _core, _wrap
+from .._tell import tell_helper
 from . import _later
 from ._step import step_now
 from ._summary import Summary
-from ._tell import tell_once
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+KNOWN_MAX = 1024  # phases that are kept by name
 _F = TypeVar("_F", bound=Callable[..., Any])
 _REBASE_NS = 2e9  # elapsed_time() is a float32 of ms: exact to 1/8 us at 2 s
 _DRIFT = 20e-6  # of a device's clock against the host's, at most, as it is assumed
@@ -30,9 +31,39 @@ _SPECIAL = (
     inspect.iscoroutinefunction,
     inspect.isasyncgenfunction,
 )
-_cuda: Any = torch.cuda
 _internal: Any = torch._C
+_torch_cuda: Any = torch.cuda
 _profiling: Callable[[], bool] = _internal._autograd._profiler_enabled
+
+
+class _Cuda:
+    """What is needed of torch.cuda, by its fastest calls: these are made at each phase."""
+
+    def __init__(self) -> None:
+        self.used = False
+        built = torch.version.cuda is not None or getattr(torch.version, "hip", None) is not None
+        kind = getattr(_internal, "_CudaEventBase", None)
+        self.Event: Any = kind if built and kind is not None else torch.cuda.Event
+        self._device: Any = getattr(_internal, "_cuda_getDevice", None)
+        self.capturing: Callable[[], bool] = (
+            _later._is_capturing or torch.cuda.is_current_stream_capturing
+        )
+
+    def is_initialized(self) -> bool:
+        """Does the program use it? Once it does, it goes on."""
+        if not self.used:
+            self.used = bool(_torch_cuda.is_initialized())
+        return self.used
+
+    def current_stream(self) -> Any:
+        if self._device is None or _later._raw_stream is None:
+            return torch.cuda.current_stream()
+        index = self._device()
+        stream = _later._streams.get((index, _later._raw_stream(index)))
+        return stream if stream is not None else _later.current_stream(torch.device("cuda", index))
+
+
+_cuda: Any = _Cuda()
 
 
 class _Clock:
@@ -77,8 +108,9 @@ class _Resolver:
         except IndexError:  # another thread took the last
             return _cuda.Event(enable_timing=True)
 
-    def resolve(self, device: torch.device, pair: _Pair) -> tuple[float, int]:
+    def resolve(self, pair: _Pair) -> tuple[float, int]:
         """(seconds between two events that have run, when the second ran in ns)."""
+        device = pair.stream.device
         seen = _core.now()
         seconds: float = pair.begin.elapsed_time(pair.end) / 1e3
         with self.lock:
@@ -92,7 +124,10 @@ class _Resolver:
 
     def phase(self, name: str, seconds: float, step: int | None, time_ns: int) -> None:
         with self.lock:
-            self.times.setdefault(name, Summary()).add(seconds)
+            times = self.times.get(name)
+            if times is None:
+                times = self.times[name] = Summary()
+            times.add(seconds)
         self.metric(name).observe_at(seconds, step, time_ns)
 
     def metric(self, name: str) -> _core.Metric:
@@ -107,40 +142,45 @@ class _Resolver:
 class _Pair:
     """Two events of one stream around a phase."""
 
-    __slots__ = ("began", "begin", "end", "step", "stream")
+    __slots__ = ("began", "begin", "end", "step", "stream", "then")
 
     def __init__(self, begin: Any, began: int, stream: Any, step: int | None) -> None:
         self.begin, self.began, self.stream, self.step = begin, began, stream, step
         self.end: Any = None
+        self.then: Any = None
+
+    def arrive(self, pool: Any) -> None:
+        """Both have run."""
+        seconds, time_ns = _resolver.resolve(self)
+        self.then(seconds, self.step, time_ns)
 
 
 _resolver = _Resolver()
+_inherited: list[_Resolver] = []
 
 
 def _begin_pair(stream: Any) -> _Pair | None:
+    if _cuda.capturing():
+        return None
+    step = step_now()
+    _later.queue.turn(step)
     if stream is None:
         stream = _cuda.current_stream()
-    if _cuda.is_current_stream_capturing():
-        return None
     begin = _resolver.event(stream.device)
     began = _core.now()
     begin.record(stream)
-    return _Pair(begin, began, stream, step_now())
+    return _Pair(begin, began, stream, step)
 
 
 def _end_pair(pair: _Pair, then: Callable[[float, int | None, int], None]) -> None:
-    if _cuda.is_current_stream_capturing() or _later.queue.full():
+    queue = _later.queue
+    if _cuda.capturing() or queue.full():
         return
     device = pair.stream.device
-    pair.end = _resolver.event(device)
-    pair.end.record(pair.stream)
-
-    def arrived(_: list[float]) -> None:
-        seconds, time_ns = _resolver.resolve(device, pair)
-        then(seconds, pair.step, time_ns)
-
-    _later.queue.put(_later.Pending(device, pair.end, arrived))
-    _later.queue.poll()
+    end = pair.end = _resolver.event(device)
+    end.record(pair.stream)
+    pair.then = then
+    queue.put(device, pair.stream, pair, end)
 
 
 class DevicePair:
@@ -164,7 +204,7 @@ def device_pair() -> DevicePair | None:
     try:
         pair = _begin_pair(None)
     except RuntimeError as error:
-        tell_once("phase", str(error))
+        tell_helper("phase", str(error))
         return None
     return None if pair is None else DevicePair(pair)
 
@@ -194,14 +234,26 @@ class phase:  # noqa: N801 - read as a function, as span()
     a phase for each item; a coroutine one from its start to its end."""
 
     __slots__ = ("_opened", "_span", "_stream", "name")
+    name: str
+    _span: _core.Span
+    _stream: Any
+    _opened: threading.local
 
-    def __init__(self, name: str, stream: Any = None) -> None:
+    def __new__(cls, name: str, stream: Any = None) -> phase:
+        """The same object for the same name: it may be open many times."""
+        known = _known.get(name) if stream is None and isinstance(name, str) else None
+        if known is not None and cls is phase:
+            return known
         if not isinstance(name, str) or not name:
             raise TypeError("phase(): the name must be a str that is not empty")
+        self = super().__new__(cls)
         self.name = name
         self._span = _core.span(name)
         self._stream = stream
         self._opened = threading.local()
+        if stream is None and cls is phase and len(_known) < KNOWN_MAX:
+            _known[name] = self
+        return self
 
     def begin(self) -> _Open:
         """Begin it; what is returned is for end(), in whichever order others end."""
@@ -215,19 +267,22 @@ class phase:  # noqa: N801 - read as a function, as span()
             if _cuda.is_initialized():
                 pair = _begin_pair(self._stream)
         except Exception as error:
-            tell_once("phase", f"{type(error).__name__}: {error}")
+            tell_helper("phase", f"{type(error).__name__}: {error}")
         return _Open(token, range, pair)
 
     def end(self, opened: _Open) -> None:
         """End what begin() began."""
         try:
             if opened.pair is not None:
-                _end_pair(opened.pair, functools.partial(_resolver.phase, self.name))
+                _end_pair(opened.pair, self._arrived)
             if opened.range is not None:
                 opened.range.__exit__(None, None, None)
         except Exception as error:
-            tell_once("phase", f"{type(error).__name__}: {error}")
+            tell_helper("phase", f"{type(error).__name__}: {error}")
         self._span.end(opened.token)
+
+    def _arrived(self, seconds: float, step: int | None, time_ns: int) -> None:
+        _resolver.phase(self.name, seconds, step, time_ns)
 
     def __enter__(self) -> phase:
         opened = self.begin()
@@ -268,6 +323,9 @@ class phase:  # noqa: N801 - read as a function, as span()
         return f"<lapse.torch.phase {self.name!r}>"
 
 
+_known: dict[str, phase] = {}
+
+
 def phase_times() -> dict[str, Summary]:
     """What the events of each phase said so far on the device, in seconds, by name: a
     copy. Phases whose end has not arrived are not in it; flush(wait=True) waits."""
@@ -280,9 +338,12 @@ def phase_times() -> dict[str, Summary]:
 
 
 def _after_fork() -> None:
-    """A child has no device context."""
+    """A child has no device context. The parent's events are kept: to free one would need
+    it."""
     global _resolver
+    _inherited.append(_resolver)
     _resolver = _Resolver()
+    _cuda.used = False
 
 
 os.register_at_fork(after_in_child=_after_fork)

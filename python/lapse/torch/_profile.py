@@ -16,9 +16,9 @@ import torch.profiler
 
 from .. import _events
 from .._ranks import rank_and_world
+from .._tell import tell_helper
 from . import _profile_plan as plans
 from . import _profile_trace as traces
-from ._tell import tell_once
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -237,7 +237,7 @@ class Profile:
             self._running = False
         end = None if timeout is None else time.monotonic() + timeout
         if not (self._writing.wait(end) and self._analysing.wait(end)):
-            tell_once("Profile", f"writing and analysing traces takes longer than {timeout:.0f} s; "
+            tell_helper("Profile", f"writing and analysing traces takes more than {timeout:.0f} s; "
                       "it goes on to the end of the program")  # fmt: skip
         self._tell()
 
@@ -310,7 +310,7 @@ class Profile:
             self._writing.do(lambda: self._estimate(window), "lapse-profile-estimate")
             return
         if not window.steps:
-            tell_once("Profile", "a window ended in its warm-up: no step of it was recorded")
+            tell_helper("Profile", "a window ended in its warm-up: no step of it was recorded")
             return
         trace = traces.Trace(
             rank=self.rank, epoch=self.epoch, cycle=window.cycle, first_step=window.first,
@@ -321,7 +321,7 @@ class Profile:
     def _fail(self, why: str) -> None:
         """Something of the profiler's went wrong: nothing is recorded from now on."""
         self.reason, window, self._window = why, self._window, None
-        tell_once("Profile", why)
+        tell_helper("Profile", why)
         warnings.warn(f"Profile: {why}; nothing is recorded from now on", RuntimeWarning,
                       stacklevel=4)  # fmt: skip
         try:
@@ -336,7 +336,7 @@ class Profile:
         try:
             one = traces.estimate(window.kineto, self._dir)
         except (OSError, RuntimeError) as error:
-            tell_once("Profile", f"the size of a trace is not estimated: {error}")
+            tell_helper("Profile", f"the size of a trace is not estimated: {error}")
             return
         size = one * (self._plan.active or 1)
         self.estimated_bytes, self.estimated_memory = size, size * MEMORY_FACTOR
@@ -371,7 +371,7 @@ class Profile:
                 _events.artifact(path, "trace")
         except Exception as error:
             trace.error = f"not written: {type(error).__name__}: {error}"
-            tell_once("Profile", f"a trace was {trace.error}")
+            tell_helper("Profile", f"a trace was {trace.error}")
         self._analysing.do(lambda: self._finish(trace), "lapse-profile-analyse")
 
     def _finish(self, trace: Trace) -> None:
@@ -412,4 +412,4 @@ class Profile:
             try:
                 self._on_trace(trace)
             except Exception as error:
-                tell_once("Profile", f"on_trace: {type(error).__name__}: {error}")
+                tell_helper("Profile", f"on_trace: {type(error).__name__}: {error}")

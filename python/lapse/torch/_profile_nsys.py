@@ -8,7 +8,7 @@ import os
 
 import torch
 
-from ._tell import tell_once
+from .._tell import tell_helper
 
 VARIABLES = ("LAPSE_NSYS_PROFILE_STEP_RANGE", "NRL_NSYS_PROFILE_STEP_RANGE")
 
@@ -50,7 +50,7 @@ class NsysCapture:
             self._from_environment()
         if self.range and not torch.cuda.is_available():
             self.reason = "torch.cuda.is_available() is False"
-            tell_once("NsysCapture", self.reason)
+            tell_helper("NsysCapture", self.reason)
 
     def _from_environment(self) -> None:
         for name in VARIABLES:
@@ -60,7 +60,7 @@ class NsysCapture:
                     self.range = parse_range(value)
                 except ValueError as error:
                     self.reason = f"{name}: {error}"
-                    tell_once("NsysCapture", self.reason)
+                    tell_helper("NsysCapture", self.reason)
                 return
 
     def step_begin(self) -> None:

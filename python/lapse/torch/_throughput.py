@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .. import _core
+from .._tell import tell_helper
 from . import _later
 from ._flops import Flops
 from ._peaks import KINDS, peak_of
-from ._tell import tell_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -231,7 +231,7 @@ class Throughput:
         model: torch.nn.Module | None = None,
         quantised: bool | None = None,
         device: str | None = None,
-        every: int = 1,
+        every: int = 10,
     ) -> None:
         for name, value, least in (("warmup", warmup, 0), ("window", window, 1),
                                    ("every", every, 1)):  # fmt: skip
@@ -284,7 +284,7 @@ class Throughput:
         padded_tokens: float | None = None,
     ) -> None:
         """A step of this process ends: so many samples, and tokens without padding (a
-        tensor on the device arrives later), and with. About 7 us."""
+        tensor on the device arrives later), and with."""
         now = _clock()
         waits = self._loader_waits()
         waited, paused = self._waited + waits - self._waited_at, self._paused
@@ -302,7 +302,10 @@ class Throughput:
         total.seconds += ns / 1e9
         total.validation += paused / 1e9
         total.waited += step.waited / 1e9
-        self._take_tokens(step, 0.0 if tokens is None else tokens, padded_tokens)
+        if isinstance(tokens, torch.Tensor):
+            self._take_tokens(step, tokens, padded_tokens)
+        else:
+            self._count_tokens(step, float(tokens or 0.0), padded_tokens)
         self._see_best()
         if self._seeks:
             self._find_peak()
@@ -385,21 +388,19 @@ class Throughput:
     def _loader_waits(self) -> int:
         return sum(loader._watch.waited_ns for loader in self._loaders)
 
-    def _take_tokens(self, step: _Step, tokens: float | torch.Tensor, padded: float | None) -> None:
+    def _take_tokens(self, step: _Step, tokens: torch.Tensor, padded: float | None) -> None:
+        def arrived(values: list[float], at: int | None, time_ns: int) -> None:
+            self._count_tokens(step, sum(values), padded)
+
         if padded is not None:
             self.total.padded_tokens = self.total.padded_tokens or 0.0
+        _later.later([tokens], arrived)
 
-        def arrived(values: list[float], at: int | None, time_ns: int) -> None:
-            n = sum(values)
-            self._window.count(step, n, n if padded is None else float(padded))
-            self.total.tokens += n
-            if padded is not None:
-                self.total.padded_tokens = (self.total.padded_tokens or 0.0) + float(padded)
-
-        if isinstance(tokens, torch.Tensor):
-            _later.later([tokens], arrived)
-        else:
-            arrived([float(tokens)], None, 0)
+    def _count_tokens(self, step: _Step, n: float, padded: float | None) -> None:
+        self._window.count(step, n, n if padded is None else float(padded))
+        self.total.tokens += n
+        if padded is not None:
+            self.total.padded_tokens = (self.total.padded_tokens or 0.0) + float(padded)
 
     def _compared(self) -> tuple[float | None, float | None]:
         """(rate, best rate): of samples, or of batches if samples are not told."""
@@ -408,12 +409,14 @@ class Throughput:
         return self._window.rate("batches"), self.best
 
     def _see_best(self) -> None:
-        if len(self._window.steps) < self._window.size:
+        window = self._window
+        n, ns = len(window.steps), window.ns
+        if n < window.size or not ns:
             return
-        batches, samples = self._window.rate("batches"), self._window.rate("samples")
-        if batches and batches > (self.best or 0.0):
+        batches, samples = n / ns * 1e9, window.samples / ns * 1e9
+        if batches > (self.best or 0.0):
             self.best = batches
-        if samples and samples > (self.best_samples or 0.0):
+        if samples > (self.best_samples or 0.0):
             self.best_samples = samples
 
     def _set(self, key: str, value: float | None) -> None:
@@ -465,7 +468,7 @@ class Throughput:
 
     def _cannot(self, why: str) -> None:
         self.reason = why
-        tell_once("Throughput", why, warning=False)
+        tell_helper("Throughput", why, warning=False)
 
     def _peak_text(self) -> str:
         assert self.peak_flops is not None

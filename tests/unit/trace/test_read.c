@@ -484,6 +484,50 @@ static void test_only_columns(void **state)
 	trace_free(t);
 }
 
+/* What is passed over is noted as it is when it is read. */
+static void test_only_links(void **state)
+{
+	static const char text[] =
+		"[{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":2,\"pid\":1,\"tid\":2,\"args\":{"
+		"\"External id\":5,\"correlation\":9,\"stream\":7,\"device\":4,\"bytes\":64,"
+		"\"memory bandwidth (GB/s)\":1.5,\"grid\":[1, 2,3],\"blocks per SM\":0.25,"
+		"\"Sequence number\":-3,\"est. achieved occupancy %\":\"nan\"}},"
+		"{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":1,\"pid\":1,\"tid\":3,\"args\":{"
+		"\"Bytes\":5,\"Addr\":99999999999999999999}},"
+		"{\"ph\":\"s\",\"id\":9,\"pid\":1,\"tid\":4,\"ts\":12.3456,\"name\":\"ac2g\"},"
+		"{\"ph\":\"s\",\"id\":9,\"pid\":1,\"tid\":4,\"ts\":[1],\"name\":\"ac2g\"}]";
+	struct trace_options all = {.memory = 0},
+			     links = {.only_columns = true, .only_links = true};
+	static const char *const kinds[] = {"non-finite", "number-range", "bad-number"};
+	struct trace *t = NULL, *whole = NULL;
+	const struct trace_args *a;
+
+	(void)state;
+	assert_int_equal(trace_read_bytes(text, sizeof(text) - 1, &all, &whole, NULL), 0);
+	assert_int_equal(trace_read_bytes(text, sizeof(text) - 1, &links, &t, NULL), 0);
+	a = trace_args(t, trace_block(t, 0)->args[0]);
+	assert_int_equal(trace_block(t, 0)->correlation[0], 9);
+	assert_int_equal(trace_block(t, 0)->stream[0], 7);
+	assert_int_equal(trace_block(t, 0)->external[0], TRACE_NONE);
+	assert_int_equal(a->bytes, 64);
+	assert_true(a->bandwidth == 1.5);
+	assert_int_equal(a->device, TRACE_NONE);
+	assert_int_equal(a->grid[1], TRACE_NONE);
+	assert_int_equal(a->sequence, TRACE_NONE);
+	assert_true(isnan(a->blocks_per_sm) && isnan(a->occupancy));
+	assert_int_equal(trace_memories(t), 0);
+	assert_int_equal(trace_memories(whole), 1);
+	assert_int_equal(trace_tracks(t), trace_tracks(whole));
+	assert_int_equal(trace_phase_count(t, 's'), 2);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		assert_true(noted(whole, kinds[i]) > 0);
+		assert_int_equal(noted(t, kinds[i]), noted(whole, kinds[i]));
+	}
+	assert_false(trace_has_fractions(t)); /* of rows */
+	trace_free(whole);
+	trace_free(t);
+}
+
 /* Ids of args stay what they are however many there are. */
 static void test_many_args(void **state)
 {
@@ -543,7 +587,8 @@ int main(void)
 		cmocka_unit_test(test_times),        cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_other_phases), cmocka_unit_test(test_metadata),
 		cmocka_unit_test(test_zero_and_far), cmocka_unit_test(test_only_columns),
-		cmocka_unit_test(test_many_args),    cmocka_unit_test(test_large_hole),
+		cmocka_unit_test(test_only_links),   cmocka_unit_test(test_many_args),
+		cmocka_unit_test(test_large_hole),
 	};
 
 	return cmocka_run_group_tests_name("read", tests, NULL, NULL);

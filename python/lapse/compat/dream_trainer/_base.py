@@ -25,7 +25,7 @@ class Callback(Generic[T]):
     into Dream Trainer's own collection too."""
 
     _dependency: Any = object  # any trainer
-    trainer: T
+    trainer: T = None  # type: ignore[assignment]  # until a collection or a trainer sets it
     collection: Any = ()  #: what calls it, if that is known
 
     def pre_launch(self) -> None: ...
@@ -71,6 +71,13 @@ class Callback(Generic[T]):
 
 class RankZeroCallback(Callback[T]):
     """A callback whose hooks are called on the global rank 0 only."""
+
+
+def of_rank(path: str) -> str:
+    """With several ranks each has a file of its own: memory_profile_rank_1.json."""
+    rank, world = rank_and_world()
+    stem, end = os.path.splitext(path)
+    return f"{stem}_rank_{rank}{end}" if world > 1 else path
 
 
 class Printing(Callback[Any]):

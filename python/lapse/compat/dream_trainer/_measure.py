@@ -12,13 +12,14 @@ import torch
 
 from ..._tell import tell_once
 from ...torch import Allocator, CompileMonitor, GarbageCollector, Throughput, log
-from ._base import Callback, Printing, hook
+from ._base import Callback, Printing, hook, of_rank
 
 
 def whole(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{name} is a whole number from {least} on, not {value!r}")
-    return value
+    number: int = value
+    return number
 
 
 def batch_size(trainer: Any, batch: Any) -> int:
@@ -56,7 +57,7 @@ class ThroughputMonitor(Printing):
     def __init__(self, warmup_steps: int = 10, console_style: str | None = None) -> None:
         super().__init__(console_style)
         self.warmup_steps = whole("ThroughputMonitor: warmup_steps", warmup_steps, 0)
-        self.rates = Throughput(warmup=self.warmup_steps)
+        self.rates = Throughput(warmup=self.warmup_steps, every=1)
         self.steps = 0
         self._size = 0
         self._pause: Any = None
@@ -85,7 +86,7 @@ class ThroughputMonitor(Printing):
         step, self.steps = self.steps, self.steps + 1
         self.rates.step(samples=self._size)
         value = self.throughput
-        if value is not None and step % self.EVERY == 0:
+        if value is not None and step > self.rates.warmup and step % self.EVERY == 0:
             record(self.trainer, "perf/throughput", value, step)
             self.say(f"Throughput: {value:.2f} samples/sec",
                      f"{value:,.2f} samples/s since the warm-up")  # fmt: skip
@@ -193,7 +194,7 @@ class MemoryProfiler(Printing):
         super().__init__(console_style)
         self.profile_every = whole("MemoryProfiler: profile_every", profile_every, 1)
         self.memory_stats: list[dict[str, Any]] = []
-        self.allocator = Allocator()
+        self.allocator = Allocator(every=1)
         self.steps = 0
         self._from = 0
 
@@ -229,7 +230,7 @@ class MemoryProfiler(Printing):
 
     def write(self, path: str | os.PathLike[str] | None = None) -> None:
         """Write the list: whole or not at all."""
-        write_file(path or self.FILE, json.dumps(self.memory_stats, indent=2) + "\n")
+        write_file(path or of_rank(self.FILE), json.dumps(self.memory_stats, indent=2) + "\n")
 
 
 class GarbageCollectionCallback(Callback[Any]):

@@ -17,7 +17,7 @@ from ... import _events, _program
 from ..._ranks import rank_and_world
 from ..._tell import tell_once
 from ...torch import _profile_trace as traces
-from ._base import Callback, Printing, hook
+from ._base import Callback, Printing, hook, of_rank
 from ._measure import whole
 
 CLOSE_S = 120.0  # post_fit() waits so long for the analysis
@@ -84,9 +84,10 @@ class ProfileCallback(Callback[Any]):
             self._by_hook = True
             return
         self._step_of = own
+        wrapped: Any = own
 
         def training_step(*args: Any, **kwargs: Any) -> Any:
-            out = own(*args, **kwargs)
+            out = wrapped(*args, **kwargs)
             self._step()
             return out
 
@@ -163,7 +164,7 @@ class ProfileCallback(Callback[Any]):
         if begin:
             memory._record_memory_history(max_entries=self._entries)
             return
-        path = os.path.join(self._snapshot_dir, SNAPSHOT)
+        path = of_rank(os.path.join(self._snapshot_dir, SNAPSHOT))
         os.makedirs(self._snapshot_dir, exist_ok=True)
         memory._dump_snapshot(path)
         memory._record_memory_history(enabled=None)
@@ -196,7 +197,7 @@ def trace_handler(
     memory = "self_cuda_memory_usage" if cuda else "self_cpu_memory_usage"
 
     def at(name: str) -> str:
-        return os.path.join(output_dir, name)
+        return of_rank(os.path.join(output_dir, name))
 
     def averages(name: str, key: str) -> None:
         table = prof.key_averages(group_by_stack_n=5)

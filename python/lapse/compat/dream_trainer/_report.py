@@ -10,7 +10,7 @@ import torch
 
 from ... import _callback, _machine
 from ...torch import Allocator, CompileMonitor, Throughput
-from ._base import GIB, Printing, hook
+from ._base import GIB, Printing, hook, of_rank
 from ._measure import batch_size, write_file
 
 EVERY_S = 1.0
@@ -34,7 +34,7 @@ class PerformanceReporter(Printing):
             "throughput": [], "gpu_util": [], "memory": [], "compile_time": 0.0,
         }  # fmt: skip
         self.total_time = 0.0
-        self.rates = Throughput(warmup=0)
+        self.rates = Throughput(warmup=0, every=1)
         self.allocator: Allocator | None = None
         self._compile: CompileMonitor | None = None
         self._machine: _machine.Machine | None = None
@@ -55,7 +55,7 @@ class PerformanceReporter(Printing):
     def pre_fit(self) -> None:
         self.pre_setup()
         self._began = self._looked = time.monotonic()
-        self.allocator = Allocator(threshold=None) if torch.cuda.is_available() else None
+        self.allocator = Allocator(every=1, threshold=None) if torch.cuda.is_available() else None
         _callback.begin_run(None, None, None)
         self._machine = _machine.share()
 
@@ -113,7 +113,7 @@ class PerformanceReporter(Printing):
         if self._machine is not None:
             _machine.give_back()
             self._machine = None
-        write_file(self.FILE, self.report())
+        write_file(of_rank(self.FILE), self.report())
 
     def average_throughput(self) -> float | None:
         """Over the fit if steps were seen, else the mean of what is in `metrics`."""

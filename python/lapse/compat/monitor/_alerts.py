@@ -5,14 +5,16 @@ about training sees TrainingMetrics, one about the machine SystemMetrics."""
 from __future__ import annotations
 
 import difflib
-import json
 import string
+import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
-from ... import _events
+from ... import _core, _events
+from ..._settings import text as clean
 from ..._tell import tell_once
 from ._metrics import SystemMetrics, TrainingMetrics, known, names_of
 
@@ -70,6 +72,10 @@ class AlertRule:
     _last: float = -1e18
 
 
+def _above(figure: str, limit: float, metrics: Any) -> bool:
+    return bool(getattr(metrics, figure) > limit)
+
+
 class _Both:
     """Training figures, and the latest of the machine."""
 
@@ -103,17 +109,15 @@ def _fields(message: str, name: str) -> list[tuple[str, str]]:
 
 
 def _about(on: str | None, condition: Any, fields: Iterable[str]) -> str:
-    """What a rule is about: said, or by what its condition, then its message, names."""
+    """What a rule is about: said, or by what its condition and its message name."""
     if on is not None:
         if on not in KINDS:
             raise ValueError(f"add_alert_rule(): on is one of {', '.join(KINDS)}, not {on!r}")
         return on
-    for names in (_attributes(condition), set(fields)):
-        training, system = names & (_TRAINING - _COMMON), names & (_SYSTEM - _COMMON)
-        if training and system:
-            return "both"
-        if training or system:
-            return "training" if training else "system"
+    names = _attributes(condition) | set(fields)
+    training, system = names & (_TRAINING - _COMMON), names & (_SYSTEM - _COMMON)
+    if system:
+        return "both" if training else "system"
     return "training"
 
 
@@ -124,10 +128,10 @@ def _check_message(rule: AlertRule) -> None:
         first = of.replace("[", ".").partition(".")[0]
         if first not in rule.variables and first not in figures:
             near = difflib.get_close_matches(first, [*figures, *rule.variables], 1)
-            hint = f"did you mean {{{near[0]}}}, or is it a variable" if near else "is it a variable"
+            hint = f"did you mean {{{near[0]}}}, or is" if near else "is"
             raise ValueError(
                 f"add_alert_rule({rule.name!r}): message: {{{first}}} is no figure of "
-                f"{rule.on} metrics; {hint}? then add {first}=... to the call"
+                f"{rule.on} metrics; {hint} it a variable? then add {first}=... to the call"
             )
         text = first in ("phase",) or isinstance(rule.variables.get(first), str)
         try:
@@ -156,6 +160,7 @@ class AlertSystem:
         self._by_severity: dict[str, int] = {}
         self._by_type: dict[str, int] = {}
         self._system: SystemMetrics | None = None
+        self._lock = threading.RLock()  # the machine's figures come in another thread
         self._built_in(hold)
 
     # ---- rules ----------------------------------------------------------------------------
@@ -228,7 +233,7 @@ class AlertSystem:
                   severity: str = "warning", times: int = hold) -> None:  # fmt: skip
             value = limits.get(limit)
             if value is not None:
-                add(name, lambda m, v=value: getattr(m, figure) > v, severity,
+                add(name, partial(_above, figure, value), severity,
                     f"{what}: {{{figure}:.1f}}{unit}", cooldown, {"threshold": value},
                     hold=times, on="system" if figure in _SYSTEM else "training")  # fmt: skip
 
@@ -251,7 +256,8 @@ class AlertSystem:
                 {"threshold": low}, hold=10)  # fmt: skip
         if high is not None:
             add("Learning Rate Too High", lambda m: m.learning_rate > high, "warning",
-                "Learning rate too high: {learning_rate:.2e}", 300, {"threshold": high})  # fmt: skip
+                "Learning rate too high: {learning_rate:.2e}", 300,
+                {"threshold": high})  # fmt: skip
         if limits.get("training_loss_spike") is not None:
             add("Training Loss Spike", self._spike, "critical",
                 "Training loss spike detected: {loss:.2f}", 180,
@@ -280,21 +286,23 @@ class AlertSystem:
     ) -> list[dict[str, Any]]:
         """Look at the rules about what is given; the alerts that came of it. A condition
         that fails is said once, and counts as not met."""
-        found = []
-        if system_metrics is not None:
-            self._system = system_metrics
-        for rule in list(self.alert_rules):
-            subject: Any
-            if rule.on == "system":
-                subject = system_metrics
-            elif training_metrics is None:
-                subject = None
-            else:
-                subject = training_metrics if rule.on == "training" else _Both(
-                    training_metrics, self._system)  # fmt: skip
-            if subject is not None and self._met(rule, subject):
-                found.append(self._trigger(rule, subject))
-        return found
+        with self._lock:
+            if system_metrics is not None:
+                self._system = system_metrics
+            pairs = [(rule, self._subject(rule, training_metrics, system_metrics))
+                     for rule in self.alert_rules]  # fmt: skip
+            return [self._trigger(rule, subject) for rule, subject in pairs
+                    if subject is not None and self._met(rule, subject)]  # fmt: skip
+
+    def _subject(
+        self, rule: AlertRule, training: TrainingMetrics | None, system: SystemMetrics | None
+    ) -> Any:
+        """What of the two the rule is about."""
+        if rule.on == "system":
+            return system
+        if rule.on == "both" and training is not None:
+            return _Both(training, self._system)
+        return training
 
     def _met(self, rule: AlertRule, subject: Any) -> bool:
         try:
@@ -328,8 +336,9 @@ class AlertSystem:
             "acknowledged": False,
         }
         self.alerts.append(alert)
-        _events.event("alert", message, SEVERITIES[rule.severity], type=rule.name,
-                      message=message, severity=rule.severity, **_plain(rule.metadata))  # fmt: skip
+        attrs = {**rule.metadata, "type": rule.name, "message": message, "severity": rule.severity}
+        level = _events.SEVERITIES[SEVERITIES[rule.severity]]
+        _core.event(level, "alert", clean(message), _events._json(attrs, "alert"))
         for callback in list(self.callbacks):
             try:
                 callback(alert)
@@ -344,17 +353,6 @@ class AlertSystem:
             "alerts_by_severity": dict(self._by_severity),
             "alerts_by_type": dict(self._by_type),
         }
-
-
-def _plain(metadata: dict[str, Any]) -> dict[str, Any]:
-    """What an event can carry beside its own attributes."""
-    taken = ("kind", "text", "severity", "type", "message")
-    found = {str(k): v for k, v in metadata.items() if str(k) not in taken}
-    try:
-        json.dumps(found)
-    except (TypeError, ValueError):
-        return {key: str(value) for key, value in found.items()}
-    return found
 
 
 class _Values(dict[str, Any]):

@@ -8,8 +8,11 @@ import json
 import os
 import sqlite3
 import threading
+from collections import deque
+from contextlib import closing
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from ..._tell import tell_once
 from ._metrics import ModelPerformanceMetrics, SystemMetrics, TrainingMetrics
@@ -60,7 +63,7 @@ class MetricsDatabase:
         self.flushes = 0
         self.counts = dict.fromkeys(TABLES, 0)
         self.reason = ""  #: why the file cannot be written, the last time
-        self._waiting: list[tuple[str, dict[str, Any]]] = []
+        self._waiting: deque[tuple[str, dict[str, Any]]] = deque()
         self._lock = threading.Lock()
         self._file: sqlite3.Connection | None = None
         self._first: dict[str, int] = {}
@@ -99,7 +102,7 @@ class MetricsDatabase:
     def flush(self) -> None:
         """Write what waits."""
         with self._lock:
-            rows, self._waiting = self._waiting, []
+            rows = [self._waiting.popleft() for _ in range(len(self._waiting))]
             try:
                 file = self._open()
                 with file:
@@ -109,9 +112,8 @@ class MetricsDatabase:
                 self.reason = ""
             except (OSError, sqlite3.Error) as error:
                 self.reason = f"{self.path}: {error}"
-                kept = [*rows, *self._waiting]
-                self.lost += max(0, len(kept) - ROWS_MAX)
-                self._waiting = kept[-ROWS_MAX:]
+                self.lost += max(0, len(rows) - ROWS_MAX)
+                self._waiting.extendleft(reversed(rows[-ROWS_MAX:]))
                 tell_once("monitor", f"metrics.db cannot be written, it is tried again: "
                           f"{self.reason}; the run has everything")  # fmt: skip
 
@@ -129,30 +131,19 @@ class MetricsDatabase:
     ) -> Iterator[dict[str, Any]]:
         """In the order of time, of this session (all: of every one in the file)."""
         self.flush()
-        with self._lock:
-            try:
-                file = self._open()
+        try:
+            with closing(sqlite3.connect(f"file:{quote(self.path)}?mode=ro", uri=True)) as file:
                 answer = file.execute(
                     f"SELECT * FROM {table} WHERE id >= ? AND timestamp >= ? AND timestamp <= ? "
                     "ORDER BY timestamp, id",
-                    (0 if all else self._first[table], since or 0.0,
+                    (0 if all else self._first.get(table, 0), since or 0.0,
                      9e18 if until is None else until),
                 )  # fmt: skip
                 names = [column[0] for column in answer.description]
-                found = answer.fetchall()
-            except (OSError, sqlite3.Error) as error:
-                tell_once("monitor", f"{self.path}: {error}")
-                return
-        for cells in found:
-            row = dict(zip(names, cells))
-            row.pop("data_compressed", None)
-            for name in ("custom_metrics", "metadata", "gpus"):
-                if name in row:
-                    row[name] = json.loads(row[name]) if row[name] else {}
-            if "acknowledged" in row:
-                row["acknowledged"] = bool(row["acknowledged"])
-            row.update(row.pop("custom_metrics", {}))
-            yield row
+                for cells in answer:
+                    yield _row(table, dict(zip(names, cells)))
+        except (OSError, sqlite3.Error) as error:
+            tell_once("monitor", f"{self.path}: {error}")
 
     def close(self) -> None:
         """The last flush."""
@@ -164,6 +155,20 @@ class MetricsDatabase:
         file, self._file = self._file, None
         if file is not None:
             file.close()
+
+
+def _row(table: str, row: dict[str, Any]) -> dict[str, Any]:
+    """As its to_dict() was."""
+    row.pop("data_compressed", None)
+    if table == "alerts":
+        row["acknowledged"] = bool(row["acknowledged"])
+    else:
+        row.pop("id")
+    for name in ("custom_metrics", "metadata", "gpus"):
+        if name in row:
+            row[name] = json.loads(row[name]) if row[name] else {}
+    row.update(row.pop("custom_metrics", {}))
+    return row
 
 
 def _cell(value: Any) -> Any:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import itertools
 import logging
 import os
 import sys
@@ -13,7 +14,6 @@ import threading
 import time
 import warnings
 from collections import deque
-from dataclasses import fields
 from functools import partial
 from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING, Any
@@ -23,9 +23,12 @@ from ..._distributed import Ranks
 from ..._ranks import rank_and_world
 from ..._tell import tell_once
 from . import _database, _report
+from ._advice import recommend
 from ._alerts import AlertSystem
 from ._cap import Cap
+from ._frames import frame_of, row_of, samples_of, tags_of, take
 from ._metrics import ModelPerformanceMetrics, SystemMetrics, TrainingMetrics, known
+from ._models import ANY, gradients_of, has_arrived, inference, is_late, to_device
 from ._settings import settings
 from ._system import SystemMonitor
 
@@ -34,9 +37,8 @@ if TYPE_CHECKING:
 
 _hook = _callback.guard("monitor")
 PENDING_MAX = 4096  # steps whose values are still on a device
+GRADIENTS_MAX = 64  # steps that wait for the norm of their gradients alone
 MIB = float(1 << 20)
-_NOT_CUSTOM = ("epoch", "step", "global_step", "phase", "custom_metrics", "timestamp")
-_FIGURES = tuple(one.name for one in fields(TrainingMetrics) if one.name not in _NOT_CUSTOM)
 _LOG_BYTES, _LOG_FILES = 100 << 20, 5
 
 
@@ -145,9 +147,14 @@ class TrainingMonitor:
         try:
             self._start()
         except Exception as error:
-            tell_once("monitor", f"start_monitoring(): {type(error).__name__}: {error}")
+            self._warn(f"start_monitoring(): {type(error).__name__}: {error}")
         self._clock = None
         atexit.register(self.stop_monitoring)
+
+    @staticmethod
+    def _warn(text: str) -> None:
+        tell_once("monitor", text)
+        warnings.warn(f"TrainingMonitor: {text}", RuntimeWarning, stacklevel=3)
 
     def _start(self) -> None:
         found = self._settings
@@ -183,6 +190,11 @@ class TrainingMonitor:
     def _records(self) -> bool:
         return self._ranks.records
 
+    @property
+    def _takes_part(self) -> bool:
+        """Also without recording, if the figures go to rank 0."""
+        return self._records or self._ranks.mode == "aggregate"
+
     def _open_log(self) -> None:
         """training_monitor.log: 100 MB, five older ones."""
         try:
@@ -206,7 +218,7 @@ class TrainingMonitor:
         if not self.is_monitoring or self._pid != os.getpid():
             return
         try:
-            if self._records:
+            if self._takes_part:
                 self._take_all()
             if self._system is not None:
                 self._system.stop_monitoring()
@@ -214,7 +226,7 @@ class TrainingMonitor:
             if self._writes:
                 self._write_all()
         except Exception as error:
-            tell_once("monitor", f"stop_monitoring(): {type(error).__name__}: {error}")
+            self._warn(f"stop_monitoring(): {type(error).__name__}: {error}")
         self.is_monitoring = False
         atexit.unregister(self.stop_monitoring)
         _events.event("monitoring", "monitoring has ended")
@@ -265,7 +277,7 @@ class TrainingMonitor:
         """lapse.torch.watch_loader(loader): data_load_time of each step is then what the
         loop waited for it."""
         self._loader = importlib.import_module("lapse.torch").watch_loader(loader)
-        self._waited = 0.0
+        self._waited = self._loader.waited
         return self._loader
 
     def _is_on(self, what: str) -> bool:
@@ -293,7 +305,7 @@ class TrainingMonitor:
         if not self._is_on("log_training_step"):
             return
         step, self.current_step = self.current_step, self.current_step + 1
-        if not self._records:
+        if not self._takes_part:
             return
         now = time.perf_counter()
         metrics = TrainingMetrics(self.current_epoch, step, step)
@@ -310,7 +322,7 @@ class TrainingMonitor:
         self._submit(pending, {"loss": loss, "accuracy": accuracy,
                                "learning_rate": learning_rate, **custom})  # fmt: skip
         if self._owns_steps:
-            _core.step_end(_samples(custom, batch_data))
+            _core.step_end(samples_of(custom, batch_data))
             _core.step_begin(step + 1)
         self._clock = time.perf_counter()
 
@@ -320,7 +332,7 @@ class TrainingMonitor:
     ) -> None:
         """A validation, recorded as val/loss, val/accuracy and so on. What passed since the
         last training step belongs to none."""
-        if not self._is_on("log_validation_step") or not self._records:
+        if not self._is_on("log_validation_step") or not self._takes_part:
             return
         metrics = TrainingMetrics(self.current_epoch, self.current_step, self.current_step, "val")
         number = self.current_step if self._owns_steps else _core.step_now()
@@ -343,7 +355,7 @@ class TrainingMonitor:
         if not self._is_on("log_model_inference_benchmark") or not self._records:
             return None
         try:
-            found = _inference(model, _to(input_data, device), baseline)
+            found = inference(model, to_device(input_data, device), baseline)
         except Exception as error:
             tell_once("monitor", f"the benchmark failed: {type(error).__name__}: {error}")
             return None
@@ -364,12 +376,14 @@ class TrainingMonitor:
             return None
         if self.gradients is None or model is not self._model:
             self._model = model
-            self.gradients = _gradients(model, self._settings.plan)
+            self.gradients = gradients_of(model, self._settings.plan)
         if self.gradients is None:
             return None
-        self.gradients.step()
         step: int | None = _core.step_now()
-        return step
+        self.gradients.step()
+        if step is None:  # nothing has steps: what has arrived so far
+            return None if self.gradients.total is None else ANY
+        return step if has_arrived(self.gradients, step) or is_late(model) else None
 
     def _memory(self, metrics: TrainingMetrics) -> None:
         latest = self._system.get_latest_metrics() if self._system is not None else None
@@ -380,20 +394,18 @@ class TrainingMonitor:
         if torch is None or not torch.cuda.is_initialized():
             return
         if self._allocator is None:
-            self._allocator = importlib.import_module("lapse.torch").Allocator()
+            self._allocator = importlib.import_module("lapse.torch").Allocator(every=1)
         self._allocator.step()
         held = [one["allocated"] for one in self._allocator.last.values() if "allocated" in one]
         if held:
             metrics.gpu_memory_mb = sum(held) / MIB
 
     def _waits(self, metrics: TrainingMetrics) -> None:
-        """T: measured, by the loader's own clock."""
+        """By the loader's own clock."""
         if self._loader is None:
             return
-        waited = self._loader.total.waited + self._loader.now.waited
-        if waited >= self._waited:
-            metrics.data_load_time = waited - self._waited
-        self._waited = waited
+        before, self._waited = self._waited, self._loader.waited
+        metrics.data_load_time = self._waited - before
 
     def _submit(self, pending: _Pending, values: dict[str, Any]) -> None:
         torch = sys.modules.get("torch")
@@ -404,7 +416,7 @@ class TrainingMonitor:
             if torch is not None and isinstance(value, torch.Tensor):
                 late.setdefault(value.device, []).append((name, value.detach()))
             else:
-                _take(pending.metrics, name, float(value))
+                take(pending.metrics, name, float(value))
         pending.waiting = len(late)
         with self._lock:
             self._pending.append(pending)
@@ -417,10 +429,11 @@ class TrainingMonitor:
         self._drain()
 
     def _arrived(
-        self, pending: _Pending, names: list[str], values: list[float], step: int | None, time_ns: int
+        self, pending: _Pending, names: list[str], values: list[float], *of: int | None
     ) -> None:
+        """`of`: step and time, which are the ones of pending."""
         for name, value in zip(names, values):
-            _take(pending.metrics, name, value)
+            take(pending.metrics, name, value)
         pending.waiting -= 1
 
     def _drain(self) -> None:
@@ -435,28 +448,27 @@ class TrainingMonitor:
         helper = self.gradients
         if pending.waiting > 0:
             return False
-        if pending.at is None or helper is None or helper.reason or pending.metrics.step == 0:
+        if pending.at is None or helper is None or helper.reason:
             return True
-        last = helper.last_step
-        return last is not None and last >= pending.at
+        return has_arrived(helper, pending.at) or len(self._pending) > GRADIENTS_MAX
 
     def _release(self, pending: _Pending) -> None:
         metrics = pending.metrics
-        if pending.at is not None and self.gradients is not None and not known(metrics.grad_norm):
-            total = self.gradients.total
-            if total is not None:
-                metrics.grad_norm = total
+        helper = self.gradients
+        there = pending.at is not None and helper is not None and has_arrived(helper, pending.at)
+        if there and not known(metrics.grad_norm):
+            metrics.grad_norm = helper.total
         self._session.add_training(metrics)
-        frame = _frame(metrics)
+        frame = frame_of(metrics)
         if self._tensorboard is not None and metrics.phase == "train":
-            frame.update(_tags(metrics, self._session.system))
-        if self._cap.takes(frame, pending.step, pending.time_ns):
+            frame.update(tags_of(metrics, self._session.system))
+        if self._records and self._cap.takes(frame, pending.step, pending.time_ns):
             _core.log(frame, pending.step, pending.time_ns)
         if self._ranks.mode == "aggregate":
             self._ranks.log({name: value for name, value in frame.items() if "/" not in name},
                             pending.step)  # fmt: skip
         if self.database is not None:
-            self.database.add("training_metrics", _row(metrics))
+            self.database.add("training_metrics", row_of(metrics))
         if self.alert_system is not None:
             self.alert_system.evaluate_rules(training_metrics=metrics)
 
@@ -503,9 +515,7 @@ class TrainingMonitor:
                 "latest_training_metrics": session.training.to_dict() if session.training else None,
                 "latest_system_metrics": session.system.to_dict() if session.system else None,
                 "gradient_stats": self.gradients.stats() if self.gradients else {},
-                "performance_recommendations": [
-                    one.to_dict() for one in _report.recommend(session.seen)
-                ],
+                "performance_recommendations": [one.to_dict() for one in recommend(session.seen)],
             }
         if self.alert_system is not None:
             components["alert_system"] = self.alert_system.get_alert_statistics()
@@ -559,11 +569,12 @@ class TrainingMonitor:
         write = _database.write_json if format == "json" else _database.write_csv
         made = []
         for name, table in files.items():
-            rows = list(self.database.rows(table, since, until))
-            if not rows and ending:
+            rows = self.database.rows(table, since, until)
+            first = list(itertools.islice(rows, 1))
+            if not first and ending:
                 continue
             path = _report.free(os.path.join(folder, name + ending), f".{format}")
-            write(path, rows)
+            write(path, itertools.chain(first, rows))
             made.append(path)
         return made
 
@@ -574,100 +585,3 @@ class TrainingMonitor:
             print(_report.block(document), flush=True)
         self.report_path = _report.write(self._settings.save_dir, document)
         _events.artifact(self.report_path, "report")
-
-
-# ---- parts --------------------------------------------------------------------------------
-
-
-def _take(metrics: TrainingMetrics, name: str, value: float) -> None:
-    """A value that a step logs: a figure, or a custom metric."""
-    if name in _FIGURES:
-        setattr(metrics, name, value)
-    else:
-        metrics.custom_metrics[name] = value
-
-
-def _frame(metrics: TrainingMetrics) -> dict[str, float]:
-    """What is recorded: the figures that are known, and the custom metrics; of a validation
-    below val/."""
-    found = {name: getattr(metrics, name) for name in _FIGURES if known(getattr(metrics, name))}
-    found.update(metrics.custom_metrics)
-    if metrics.phase != "train":
-        found = {f"{metrics.phase}/{name}": value for name, value in found.items()}
-    return found
-
-
-def _row(metrics: TrainingMetrics) -> dict[str, Any]:
-    """Of the table."""
-    found = {one.name: getattr(metrics, one.name) for one in fields(metrics)}
-    return {name: value if known(value) else None for name, value in found.items()}
-
-
-def _tags(metrics: TrainingMetrics, system: SystemMetrics | None) -> dict[str, float]:
-    """The guide's tags in TensorBoard."""
-    pairs = [
-        ("Loss/train", metrics.loss, 1.0),
-        ("Accuracy/train", metrics.accuracy, 1.0),
-        ("Learning_Rate", metrics.learning_rate, 1.0),
-        ("Gradient_Norm/total", metrics.grad_norm, 1.0),
-        ("Timing/Batch_Time", metrics.batch_time, 1e3),
-    ]
-    if system is not None:
-        pairs += [
-            ("System/CPU_Usage", system.cpu_usage_percent, 1.0),
-            ("System/Memory_Usage", system.memory_usage_percent, 1.0),
-            ("System/GPU_Memory_Usage", system.gpu_memory_utilization, 1.0),
-        ]
-    return {tag: value * scale for tag, value, scale in pairs if known(value)}
-
-
-def _samples(custom: Mapping[str, Any], batch_data: Any) -> float | None:
-    size = custom.get("batch_size")
-    if isinstance(size, (int, float)):
-        return float(size)
-    shape = getattr(batch_data, "shape", None)
-    return float(shape[0]) if shape is not None and len(shape) else None
-
-
-def _to(inputs: Any, device: Any) -> Any:
-    """Tensors of nested lists and dicts, on the device."""
-    if isinstance(inputs, dict):
-        return {name: _to(value, device) for name, value in inputs.items()}
-    if isinstance(inputs, (list, tuple)):
-        return type(inputs)(_to(value, device) for value in inputs)
-    return inputs.to(device) if hasattr(inputs, "to") and device is not None else inputs
-
-
-def _gradients(model: Any, plan: Any) -> Any:
-    """Of each step. Layers that the model does not have are left out, and said."""
-    kind = importlib.import_module("lapse.torch").Gradients
-    layers: Any = list(plan.layers)
-    for layer in list(layers):
-        try:
-            kind(model, layers=[layer])
-        except ValueError as error:
-            layers.remove(layer)
-            tell_once("monitor", f"track_layers: {error}")
-    if not layers:
-        layers = 1 if plan.layer_stats else None
-    options = {} if plan.exploding else {"exploding": None}
-    try:
-        return kind(model, layers=layers, **options)
-    except ValueError as error:
-        tell_once("monitor", f"gradients are not measured: {error}")
-        return None
-
-
-def _inference(model: Any, inputs: Any, baseline: Any) -> ModelPerformanceMetrics:
-    torch = importlib.import_module("lapse.torch")
-    result = torch.benchmark(model, inputs)
-    values = result.metrics()
-    if baseline is not None:
-        base = torch.benchmark(baseline, inputs, name=f"{type(baseline).__name__} (baseline)")
-        values.update(result.against(base))
-        values.update(torch.compare_outputs(baseline, model, inputs).metrics())
-    found = ModelPerformanceMetrics()
-    for name, value in values.items():
-        if value is not None and hasattr(found, name):
-            setattr(found, name, value)
-    return found

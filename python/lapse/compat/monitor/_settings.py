@@ -33,9 +33,9 @@ _SHORT = {
 }
 # Keys that the parser has no use for and this module has.
 _OURS = re.compile(
-    r"^(tensorboard_dir|enable_\w+|visualization_dir|dashboard[_.]\w+|visualization\.\w+|"
-    r"alert_system\.[\w.]+|performance_tuning\.(max_events_per_second|flush_interval|"
-    r"high_frequency_mode|batch_metrics_collection)|metrics_collection\.\w+): "
+    r"^(tensorboard_dir|enable_\w+|visualization_dir|dashboard[_.]\w+|visualization\.dashboard|"
+    r"alert_system\.[\w.]+|performance_tuning\.(max_events_per_second|flush_interval)|"
+    r"metrics_collection\.flush_interval): "
 )
 _PLACE = re.compile(r"^.*?:\d+:\d+: ")
 
@@ -99,7 +99,7 @@ def _thresholds(preset: str, own: Any, values: Mapping[str, Any], given: Any) ->
         if given(key):
             found[name] = float(values[key])
     for word, value in dict(own or {}).items():
-        name = _SHORT.get(word, word)
+        name = _SHORT.get(str(word), str(word))
         if name not in found:
             raise ValueError(f"TrainingMonitor: alert_thresholds: no {word!r}; "
                              f"{_near(word, [*_SHORT, *found])}")  # fmt: skip
@@ -109,13 +109,27 @@ def _thresholds(preset: str, own: Any, values: Mapping[str, Any], given: Any) ->
 
 def _read(config: Any) -> tuple[dict[str, Any], dict[str, str], list[str], dict[str, Any]]:
     """As _configure._read(), but LAPSE_DIR does not hide the file's save_dir."""
-    with _run._environment_with({"LAPSE_DIR": None}):
+    with _run._environment_with({"LAPSE_DIR": ""}):  # as if not set
         try:
             return _configure._checked(config)
         except (ValueError, _file.UnreadableError) as error:
             if config is not None:
                 raise ValueError(f"TrainingMonitor: {error}") from None
             return {}, {}, [], {}
+
+
+def _missing(dashboard: Any, pictures: Any, notes: list[str]) -> dict[str, str]:
+    """What is asked for and is not there, or has no effect."""
+    found = {}
+    if dashboard:
+        found["dashboard"] = DASHBOARD
+    if pictures:
+        found["visualizations"] = PICTURES
+    for note in notes:
+        text = _PLACE.sub("", note)
+        if not _OURS.match(text):
+            found[text.partition(":")[0]] = text
+    return found
 
 
 def settings(
@@ -144,7 +158,8 @@ def settings(
         performance=on and of("enable_performance_monitor", usual=True),
         files=own.get("enable_metrics_collector", True),
         system=on and own.get("monitor_system", True),
-        gradients=on and (of("track_gradients", usual=True) or "gradients" in plan.helpers),
+        gradients=on and of("track_gradients", usual=True)
+        and of("enable_performance_monitor", usual=True),
         alone=of("distributed_monitoring", usual=True) is False,
         thresholds=_thresholds(preset, own.get("alert_thresholds"), values, given),
         rules=list(own.get("custom_alert_rules") or ()),
@@ -157,12 +172,9 @@ def settings(
     if found.flush_interval <= 0:
         raise ValueError("TrainingMonitor: flush_interval is a time above 0 seconds, not "
                          f"{own.get('flush_interval')!r}")  # fmt: skip
-    if of("enable_dashboard", "dashboard.enabled", "visualization.dashboard"):
-        found.missing["dashboard"] = DASHBOARD
-    if own.get("enable_visualizations") or given("visualization_dir"):
-        found.missing["visualizations"] = PICTURES
-    for note in notes:
-        text = _PLACE.sub("", note)
-        if not _OURS.match(text):
-            found.missing[text.partition(":")[0]] = text
+    found.missing = _missing(
+        of("enable_dashboard", "dashboard.enabled", "visualization.dashboard", usual=False),
+        own.get("enable_visualizations") or given("visualization_dir"),
+        notes,
+    )
     return found

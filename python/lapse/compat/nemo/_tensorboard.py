@@ -17,6 +17,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from ... import _core, _events, _machine, _program
+from ..._ranks import rank_and_world
 from ..._tell import tell_once
 from ._common import hook, leaves, log, open_run
 
@@ -33,8 +34,8 @@ class TensorBoardMonitor:
     (docs/export.md).
 
     They grow while the run goes on, written by `lapse export --follow`: a crash of the
-    training loses nothing. close() waits until all is in them. `reason` is not "" where
-    nothing is written; recording goes on then."""
+    training loses nothing. close() waits until all is in them. Rank 0 writes them, the others
+    record. `reason` is not "" where nothing is written; recording goes on then."""
 
     def __init__(self, log_dir: str | os.PathLike[str]) -> None:
         open_run()
@@ -47,7 +48,10 @@ class TensorBoardMonitor:
         self._pid = os.getpid()
         self._run = _machine.run_folder() or ""
         self._program = _program.find() or ""
-        if not self._run:
+        rank, _ = rank_and_world()
+        if rank:
+            self.reason = f"rank 0 writes them, not rank {rank}"
+        elif not self._run:
             self._cannot("nothing is recorded")
         elif not self._program:
             self._cannot("the program lapse is not there (LAPSE_BIN, PATH)")
@@ -133,7 +137,7 @@ class TensorBoardMonitor:
                 self._command(), stdin=subprocess.DEVNULL, capture_output=True,
                 timeout=EXPORT_S, env=self._environment(), check=False,
             )  # fmt: skip
-            if done.returncode:
+            if done.returncode not in (0, os.EX_TEMPFAIL):  # another one writes them just now
                 self._cannot(done.stderr.decode("utf-8", "replace").strip()[-500:])
         except (OSError, subprocess.TimeoutExpired) as error:
             self._cannot(str(error))
@@ -176,7 +180,7 @@ class TensorBoardMonitor:
 
 
 def _at_step(
-    kind: Any, histograms: Any, step: int, names: list[str], width: int,
+    kind: Any, histograms: Any, step: int, found: Any,
     values: list[float], at: int | None, time_ns: int,
 ) -> None:  # fmt: skip
-    kind._arrived(histograms, names, width, values, step, time_ns)
+    kind._arrived(histograms, found, values, step, time_ns)

@@ -1,0 +1,877 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lapse.compat.nemo: the guide's usage, adapted, against the tools that it names (TensorBoard's
+loader, prometheus_client, scipy, psutil, a mail server of the test's own)."""
+
+import base64
+import importlib
+import json
+import random
+import shutil
+import socket
+import ssl
+import statistics
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from email import message_from_bytes
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from conftest import need
+
+from lapse.compat import nemo
+from lapse.compat.nemo import PerformanceAlerting, PerformanceAnalyzer, RealTimeMonitor, Timer
+
+pytestmark = pytest.mark.timeout(170)
+GIB = 1 << 30
+
+PROGRAM = """
+import json, os, signal, sys, time
+import torch
+torch.set_num_threads(1)
+from lapse.compat.nemo import (LoggerInterface, TensorBoardMonitor, Timer, TrainingMonitor,
+                               monitor_resources, performance_metrics)
+import lapse
+
+monitor = TrainingMonitor()
+empty = monitor.get_training_stats()
+board = TensorBoardMonitor("logs")
+out = {"empty": empty}
+resources = monitor_resources()
+try:
+    import psutil
+    out["psutil"] = dict(count=psutil.cpu_count(), percent=psutil.virtual_memory().percent,
+                         available=psutil.virtual_memory().available / 2**30)
+except ImportError:
+    pass
+out["resources"] = resources
+model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1))
+model[1].bias.requires_grad = False
+for step in (10, 20, 30):
+    loss = (model(torch.full((4, 3), 0.5)) - step).pow(2).mean()
+    loss.backward()
+    monitor.record_metrics(step, loss, 0.5 / step, 4)
+    board.log_training_metrics(step, {"loss": loss, "reward": {"mean": step / 10}})
+    board.log_resource_metrics(step, {"cpu_percent": 50.0, "gpu_metrics": {
+        "gpu_0": {"memory_allocated": 12.0 + step}}})
+    board.log_model_parameters(step, model)
+out["losses"] = list(monitor.metrics["loss"])
+out["steps"] = list(monitor.metrics["step"])
+out["stats"] = monitor.get_training_stats()
+out["weights"] = model[0].weight.flatten().tolist()
+if "kill" in sys.argv:
+    print("RESULT " + json.dumps(out), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+board.close()
+board.log_training_metrics(40, {"loss": 0.0})
+out["reason"] = board.reason
+
+class Figure:
+    def savefig(self, path):
+        open(path, "wb").write(b"PNG")
+
+logger = LoggerInterface("mylogs")
+logger.log_metrics({"reward": 1.5, "nested": {"a": torch.tensor(2.0)}, "text": "hello",
+                    "many": [1, 2]}, 5, prefix="train")
+logger.log_metrics({"reward": 2.5}, 3, prefix="train", step_finished=True)
+logger.log_metrics({"gpu.0.util": 0.5, "ray_step": 17.9}, 99, prefix="ray",
+                   step_metric="ray_step")
+logger.log_hyperparams({"lr": 0.1, "model": {"name": "x", "api_key": "hunter2"}})
+logger.log_histogram([1.0, 2.0, 2.0, float("nan")], 7, "lengths")
+logger.log_plot(Figure(), 3, "train/plot")
+timer = Timer(prefix="timing/validation")
+with timer.time("generate"):
+    time.sleep(0.01)
+timer.record("wait", 0.25)
+timer.mark("weights/updated", {"version": 3})
+out["elapsed"] = timer.get_elapsed("generate")
+performance_metrics({"total_step_time": 10.0}, samples=80, training_gpus=4, step=12)
+lapse.finish()
+print("RESULT " + json.dumps(out))
+"""
+
+
+@pytest.fixture
+def ran(program):
+    return program(PROGRAM)
+
+
+def accumulate(folder):
+    module = "tensorboard.backend.event_processing.event_accumulator"
+    event_accumulator = importlib.import_module(module)
+    loaded = event_accumulator.EventAccumulator(str(folder), size_guidance={"histograms": 0})
+    loaded.Reload()
+    return loaded
+
+
+# ---- training and resources --------------------------------------------------------------------
+
+
+@need("torch")
+def test_training_statistics(ran):
+    said = ran.said
+    assert said["empty"] == {}
+    assert said["steps"] == [10, 20, 30] and len(said["losses"]) == 3
+    stats, losses = said["stats"], said["losses"]
+    assert stats["training_time"] > 0
+    assert {k: v for k, v in stats.items() if k != "training_time"} == pytest.approx({
+        "current_loss": losses[-1], "avg_loss": sum(losses) / 3, "min_loss": min(losses),
+        "max_loss": max(losses), "total_steps": 3,
+    })  # fmt: skip
+    recorded = ran.stored.recorded()
+    assert recorded["loss"] == list(zip((10, 20, 30), losses))
+    assert [step for step, _ in recorded["learning_rate"]] == [10, 20, 30]
+    assert recorded["batch_size"] == [(10, 4), (20, 4), (30, 4)]
+
+
+def test_statistics_in_constant_memory(recording):
+    monitor = nemo.TrainingMonitor()
+    for step in range(2500):
+        monitor.record_metrics(step, float(step), 0.1, 1)
+    monitor.record_metrics(2500, float("nan"), 0.1, 1)
+    stats = monitor.get_training_stats()
+    assert len(monitor.metrics["loss"]) == 1000
+    assert (stats["min_loss"], stats["max_loss"], stats["total_steps"]) == (0, 2499, 2501)
+    assert stats["avg_loss"] == pytest.approx(1249.5)
+    assert stats["current_loss"] != stats["current_loss"]
+
+
+@need("torch", "psutil")
+def test_resources_agree_with_psutil(ran):
+    said, theirs = ran.said["resources"], ran.said["psutil"]
+    assert said["cpu_count"] == theirs["count"]
+    assert 0 <= said["cpu_percent"] <= 100
+    assert said["memory_percent"] == pytest.approx(theirs["percent"], abs=5)
+    assert said["memory_available_gb"] == pytest.approx(theirs["available"], rel=0.1)
+    assert said["gpu_metrics"] == {} and said["gpu_devices"] == {}
+
+
+@need("torch")
+def test_allocator_of_each_gpu(monkeypatch):
+    import torch
+
+    from lapse.compat.nemo import _metrics
+
+    cuda = SimpleNamespace(
+        is_available=lambda: True, is_initialized=lambda: True, device_count=lambda: 2,
+        memory_allocated=lambda i: (i + 1) << 20, memory_reserved=lambda i: (i + 2) << 20,
+        max_memory_allocated=lambda i: (i + 3) << 20,
+        get_device_properties=lambda i: SimpleNamespace(total_memory=80 * GIB),
+    )  # fmt: skip
+    monkeypatch.setattr(torch, "cuda", cuda)
+    assert _metrics.allocator()["gpu_1"] == {
+        "memory_allocated": 2, "memory_reserved": 3, "max_memory_allocated": 4,
+        "memory_total": 81920,
+    }  # fmt: skip
+    monkeypatch.setattr(cuda, "is_initialized", lambda: False)
+    assert _metrics.allocator() == {}
+
+
+def test_ray_cluster(monkeypatch):
+    ray = ModuleType("ray")
+    ray.cluster_resources = lambda: {"CPU": 16.0, "GPU": 0.0, "memory": 1e9}
+    ray.available_resources = lambda: {"CPU": 4.0}
+    ray.nodes = lambda: [{}, {}, {}]
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    found = nemo.monitor_ray_cluster()
+    assert found == {"cluster_resources": ray.cluster_resources(),
+                     "available_resources": {"CPU": 4.0}, "cpu_utilization": 0.75,
+                     "gpu_utilization": 0, "total_nodes": 3}  # fmt: skip
+    ray.cluster_resources = lambda: {"GPU": 8.0}
+    ray.available_resources = dict
+    found = nemo.monitor_ray_cluster()
+    assert (found["cpu_utilization"], found["gpu_utilization"]) == (0, 1)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match="needs Ray"):
+        nemo.monitor_ray_cluster()
+
+
+# ---- TensorBoard -------------------------------------------------------------------------------
+
+
+@need("torch", "tensorboard")
+def test_tensorboard_has_the_documented_tags(ran):
+    assert ran.said["reason"] == ""
+    loaded = accumulate(ran.folder / "logs")
+
+    def scalars(tag):
+        return [(event.step, event.value) for event in loaded.Scalars(tag)]
+
+    losses = ran.said["losses"]
+    assert scalars("training/loss") == [(s, pytest.approx(v)) for s, v in zip((10, 20, 30), losses)]
+    assert scalars("training/reward/mean") == [(10, 1), (20, 2), (30, 3)]
+    assert scalars("resources/cpu_percent") == [(10, 50), (20, 50), (30, 50)]
+    # The document's own code fails at this depth.
+    assert scalars("resources/gpu_metrics/gpu_0/memory_allocated") == [(10, 22), (20, 32), (30, 42)]
+    names = [f"{of}/{name}" for of in ("parameters", "gradients")
+             for name in ("0.weight", "0.bias", "1.weight")]  # fmt: skip
+    assert sorted(loaded.Tags()["histograms"]) == sorted(names)  # what has a gradient
+    for name in names:
+        # Steps within a second are one histogram in the store, at the last one's step.
+        steps = [event.step for event in loaded.Histograms(name)]
+        assert steps[-1] == 30 and set(steps) <= {10, 20, 30}
+    last = loaded.Histograms("parameters/0.weight")[-1].histogram_value
+    weights = ran.said["weights"]
+    assert last.num in (len(weights), 2 * len(weights), 3 * len(weights))
+    width = 2 ** (1 / 3)  # of a bin, a quarter of an octave at its widest
+    assert min(weights) - abs(min(weights)) * (width - 1) <= last.min
+    assert last.max <= max(weights) + abs(max(weights)) * (width - 1)
+
+
+@need("torch", "tensorboard")
+def test_tensorboard_survives_a_kill(program, wait_for):
+    """The files are written beside the training, and it was never closed."""
+    run = program(PROGRAM, "kill", check=None)
+    assert run.returncode == -9
+    losses = run.said["losses"]
+
+    def there():
+        if not list((run.folder / "logs").glob("events.out.tfevents.*")):
+            return None
+        loaded = accumulate(run.folder / "logs")
+        if "training/loss" not in loaded.Tags()["scalars"]:
+            return None
+        found = [(event.step, event.value) for event in loaded.Scalars("training/loss")]
+        return found if len(found) == 3 else None
+
+    assert wait_for(there, 40) == [(s, pytest.approx(v)) for s, v in zip((10, 20, 30), losses)]
+
+
+def test_tensorboard_without_the_program(recording, tmp_path, monkeypatch):
+    from lapse.compat.nemo import _tensorboard
+
+    monkeypatch.setattr(_tensorboard._program, "find", lambda: None)
+    board = nemo.TensorBoardMonitor(tmp_path / "logs")
+    assert "the program lapse is not there" in board.reason
+    board.log_training_metrics(1, {"loss": 1.0})
+    board.close()
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert nemo.TensorBoardMonitor(tmp_path / "logs").reason == "rank 0 writes them, not rank 1"
+    assert not (tmp_path / "logs").exists()
+
+
+# ---- Prometheus --------------------------------------------------------------------------------
+
+
+def get(port, path="/metrics"):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answer:
+        return answer.headers["Content-Type"], answer.read().decode()
+
+
+def test_metrics_equal_those_of_the_client(recording):
+    """What the document's code serves, with its library, is what ours serves."""
+    client = pytest.importorskip("prometheus_client")
+    parser = importlib.import_module("prometheus_client.parser")
+    registry = client.CollectorRegistry()
+    loss = client.Gauge("training_loss", "Current training loss", registry=registry)
+    steps = client.Counter("training_steps_total", "Total training steps", registry=registry)
+    memory = client.Gauge("gpu_memory_mb", "GPU memory usage in MB", ["gpu_id"], registry=registry)
+    cpu = client.Gauge("cpu_usage_percent", "CPU usage percentage", registry=registry)
+    duration = client.Histogram("training_step_duration_seconds", "Training step duration",
+                                registry=registry)  # fmt: skip
+    monitor = nemo.PrometheusMonitor(port=0)
+    rows = [(2.5, {"gpu_0": {"memory_allocated": 100.0}}, 40.0, 0.004), (float("nan"), {}, 50, 0.1),
+            (1.25, {"gpu_0": {"memory_allocated": 300.5}, 'odd "1"\n': {"memory_allocated": 7}},
+             97.5, 11.0)]  # fmt: skip
+    for value, gpus, percent, seconds in rows:
+        monitor.update_metrics(value, gpus, percent, seconds)
+        loss.set(value)
+        steps.inc()
+        cpu.set(percent)
+        duration.observe(seconds)
+        for gpu, metrics in gpus.items():
+            memory.labels(gpu_id=gpu).set(metrics["memory_allocated"])
+
+    def samples(text):
+        families = list(parser.text_string_to_metric_families(text))
+        kinds = {family.name: (family.type, family.documentation) for family in families}
+        return {name: kind for name, kind in kinds.items() if not name.endswith("_created")}, {
+            (one.name, tuple(sorted(one.labels.items()))): one.value
+            for family in families for one in family.samples if not one.name.endswith("_created")
+        }  # fmt: skip
+
+    kind, text = get(monitor.port)
+    assert kind == "text/plain; version=0.0.4; charset=utf-8"
+    assert samples(text) == samples(client.generate_latest(registry).decode())
+    assert get(monitor.port, "/metrics?name[]=x")[1] == text
+    with pytest.raises(urllib.error.HTTPError):
+        get(monitor.port, "/other")
+    monitor.close()
+
+
+def test_a_port_that_is_taken(recording):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        monitor = nemo.PrometheusMonitor(port=port)
+        assert port < monitor.port < port + 10
+        assert "training_steps_total 0" in get(monitor.port)[1]
+        monitor.close()
+        monitor.close()
+    unusable = nemo.PrometheusMonitor(port=0, host="192.0.2.1")
+    assert "192.0.2.1" in unusable.reason
+    unusable.update_metrics(1.0, {}, 1.0, 0.1)
+    assert "training_steps_total 1" in unusable.text()
+
+
+# ---- alerts ------------------------------------------------------------------------------------
+
+BASE = {"loss": 2.0, "training_speed": 10.0}
+
+
+def alerts(current, base=BASE, **options):
+    return PerformanceAlerting(**options).check_alerts(current, base)
+
+
+def test_thresholds_and_texts():
+    assert PerformanceAlerting().alert_thresholds == {
+        "loss_increase": 0.1, "gpu_memory": 0.9, "cpu_usage": 0.95, "training_speed": 0.5,
+    }  # fmt: skip
+    found = alerts({"loss": 2.246, "cpu_percent": 97.0, "training_speed": 4.0, "gpu_memory": {
+        "gpu_0": {"memory_used": 931.0, "memory_total": 1000.0},
+        1: {"memory_used": 100.0, "memory_total": 1000.0}}})  # fmt: skip
+    assert found == [
+        {"type": "loss_increase", "message": "Training loss increased by 12.3%",
+         "severity": "warning"},
+        {"type": "gpu_memory", "message": "GPU 0 memory usage is 93.1%", "severity": "warning"},
+        {"type": "cpu_usage", "message": "CPU usage is 97.0%", "severity": "warning"},
+        {"type": "training_speed", "message": "Training speed decreased by 60.0%",
+         "severity": "warning"},
+    ]  # fmt: skip
+    assert alerts({"loss": 2.19, "cpu_percent": 95.0, "training_speed": 5.1}) == []
+    assert alerts({"loss": 2.12}, thresholds={"loss_increase": 0.05})
+    with pytest.raises(ValueError, match="loss_increases"):
+        PerformanceAlerting(thresholds={"loss_increases": 1})
+
+
+def test_what_is_not_known_is_not_checked():
+    assert alerts({}) == []
+    assert alerts({"loss": None, "cpu_percent": None, "gpu_memory": None}, {}) == []
+    assert alerts({"loss": 5.0, "training_speed": 1.0}, {"loss": 0.0, "training_speed": 0}) == []
+    assert alerts({"loss": float("nan")}) == []
+
+
+def test_losses_below_zero():
+    """Of reinforcement learning: -0.5 is 50 % more than -1, and -1.5 is less."""
+    found = alerts({"loss": -0.5}, {"loss": -1.0})
+    assert [one["message"] for one in found] == ["Training loss increased by 50.0%"]
+    assert alerts({"loss": -1.5}, {"loss": -1.0}) == []
+    assert alerts({"loss": -1.05}, {"loss": -1.0}) == []
+
+
+def test_memory_is_the_share_of_the_device(monkeypatch):
+    """An allocator that is full is no alert while the device is not; and the other way round."""
+    full = {"memory_allocated": 990.0, "memory_reserved": 1000.0}
+    assert alerts({"gpu_memory": {"gpu_0": {**full, "memory_total": 80000.0}}}) == []
+    found = alerts({"gpu_memory": {"gpu_0": {"memory_allocated": 10.0, "memory_reserved": 76000.0,
+                                             "memory_total": 80000.0}}})  # fmt: skip
+    assert found[0]["message"] == "GPU 0 memory usage is 95.0%"
+    # The document's form says nothing of the device: PyTorch is asked.
+    assert alerts({"gpu_memory": {"gpu_7": full, "x": {"memory_reserved": 0.0}}}) == []
+    cuda = SimpleNamespace(is_available=lambda: True, device_count=lambda: 1,
+                           get_device_properties=lambda i: SimpleNamespace(total_memory=GIB))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    assert alerts({"gpu_memory": {"gpu_0": full}})[0]["message"] == "GPU 0 memory usage is 97.7%"
+
+
+def test_same_alert_again_only_after_a_while(monkeypatch):
+    from lapse.compat.nemo import _alerting
+
+    clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(_alerting, "time", clock)
+    alerting = PerformanceAlerting()
+
+    def send(kind, message):
+        return alerting.send_alert({"type": kind, "message": message, "severity": "warning"})
+
+    assert send("cpu_usage", "CPU usage is 97.0%")
+    assert send("gpu_memory", "GPU 0 memory usage is 93.1%")
+    clock.now += 299
+    assert not send("cpu_usage", "CPU usage is 99.5%")
+    assert send("gpu_memory", "GPU 1 memory usage is 93.1%")  # another one
+    clock.now += 2
+    assert send("cpu_usage", "CPU usage is 98.0%")
+
+
+# ---- mail --------------------------------------------------------------------------------------
+
+
+class MailServer(threading.Thread):
+    """SMTP, as much as a client needs. starttls: the context, or None. answers: for each
+    connection what DATA is answered."""
+
+    def __init__(self, context=None, answers=()):
+        super().__init__(daemon=True)
+        self.context, self.answers = context, list(answers)
+        self.mails, self.lines, self.logins, self.encrypted = [], [], [], []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            self.gate.wait()
+            try:
+                self.talk(connection)
+            except OSError:
+                pass
+
+    def talk(self, connection):
+        secure, file = False, connection.makefile("rb")
+
+        def say(*lines):
+            connection.sendall("".join(line + "\r\n" for line in lines).encode())
+
+        say("220 test")
+        while True:
+            line = file.readline().decode().rstrip("\r\n")
+            self.lines.append(line)
+            word = line[:4].upper()
+            if not line or word == "QUIT":
+                connection.close()
+                return
+            if word == "EHLO":
+                say("250-test", *(["250-STARTTLS"] if self.context and not secure else []),
+                    "250 AUTH PLAIN")  # fmt: skip
+            elif word == "STAR":
+                say("220 go on")
+                connection = self.context.wrap_socket(connection, server_side=True)
+                secure, file = True, connection.makefile("rb")
+            elif word == "AUTH":
+                self.logins.append(base64.b64decode(line.split()[2]).decode().split("\0")[1:])
+                say("235 in")
+            elif word == "DATA":
+                say("354 go on")
+                body = b""
+                while not body.endswith(b"\r\n.\r\n"):
+                    body += file.readline()
+                answer = self.answers.pop(0) if self.answers else "250 taken"
+                if answer.startswith("250"):
+                    self.mails.append(message_from_bytes(body[:-5]))
+                    self.encrypted.append(secure)
+                say(answer)
+            else:
+                say("250 fine")
+
+    def close(self):
+        self.socket.close()
+
+
+@pytest.fixture
+def server():
+    made = []
+
+    def make(*arguments, **options):
+        made.append(MailServer(*arguments, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.gate.set()
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    if not shutil.which("openssl"):
+        pytest.skip("openssl makes the mail server's certificate")
+    folder = tmp_path_factory.mktemp("certificate")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+         "subjectAltName=DNS:localhost", "-keyout", "key.pem", "-out", "cert.pem"],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    return SimpleNamespace(context=context, file=folder / "cert.pem")
+
+
+ALERT = {"type": "cpu_usage", "message": "CPU usage is 97.0%", "severity": "warning"}
+
+
+def config(server, **more):
+    return {"from": "a@example.org", "to": "b@example.org", "smtp_server": "localhost",
+            "smtp_port": server.port, "username": "me", "password": "hunter2", **more}  # fmt: skip
+
+
+def test_alert_by_mail(server, certificate, monkeypatch):
+    """With STARTTLS and login; the certificate is checked."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.file))
+    one = server(certificate.context)
+    alerting = PerformanceAlerting(config(one))
+    assert alerting.send_alert(ALERT) and alerting.wait(30)
+    assert alerting.mailer.failed == 0
+    (mail,) = one.mails
+    assert (mail["Subject"], mail["From"], mail["To"]) == (
+        "NeMo RL Alert: cpu_usage", "a@example.org", "b@example.org")  # fmt: skip
+    lines = mail.get_payload(decode=True).decode().split("\n")
+    assert lines[0] == "NeMo RL Training Alert"
+    assert "Type: cpu_usage" in lines and "Message: CPU usage is 97.0%" in lines
+    assert "Severity: warning" in lines and any(line.startswith("Time: 2") for line in lines)
+    assert one.encrypted == [True] and one.logins == [["me", "hunter2"]]
+
+
+def test_an_unknown_certificate_gets_no_password(server, certificate):
+    one = server(certificate.context)
+    alerting = PerformanceAlerting(config(one), retry=0.001)
+    alerting.send_alert(ALERT)
+    assert alerting.wait(60) and alerting.mailer.failed == 1
+    assert one.logins == [] and one.mails == []
+    alerting = PerformanceAlerting(config(one, verify=False))
+    alerting.send_alert(ALERT)
+    assert alerting.wait(30) and len(one.mails) == 1
+
+
+def test_no_password_without_encryption(server):
+    one = server()
+    alerting = PerformanceAlerting(config(one))
+    alerting.send_alert(ALERT)
+    assert alerting.wait(30)
+    assert alerting.mailer.failed == 1 and one.logins == [] and one.mails == []
+    alerting = PerformanceAlerting(config(one, starttls=False, username=""))
+    alerting.send_alert(ALERT)
+    assert alerting.wait(30) and len(one.mails) == 1 and one.logins == []
+
+
+def test_training_does_not_wait_for_mail(server):
+    """The server does not answer until all alerts have been given."""
+    one = server()
+    one.gate.clear()
+    alerting = PerformanceAlerting(config(one, starttls=False, username=""), cooldown=0)
+    for _ in range(3):
+        assert alerting.send_alert(ALERT)
+    assert one.mails == [] and not alerting.wait(0)
+    one.gate.set()
+    assert alerting.wait(30) and len(one.mails) == 3
+
+
+def test_mail_is_tried_again(server):
+    one = server(answers=["451 later", "421 later", "250 taken", "550 never"])
+    alerting = PerformanceAlerting(config(one, starttls=False, username=""), cooldown=0,
+                                   retry=0.001)  # fmt: skip
+    alerting.send_alert(ALERT)
+    assert alerting.wait(30) and len(one.mails) == 1 and alerting.mailer.failed == 0
+    alerting.send_alert(ALERT)
+    assert alerting.wait(30) and len(one.mails) == 1 and alerting.mailer.failed == 1
+    assert one.answers == []  # what is refused for good is not tried again
+
+
+def test_no_header_is_smuggled_in(server):
+    one = server()
+    alerting = PerformanceAlerting(config(one, starttls=False, username=""))
+    alerting.send_alert({"type": "x\nBcc: c@example.org", "message": "m", "severity": "info"})
+    assert alerting.wait(30)
+    assert one.mails[0]["Bcc"] is None
+    assert not any("c@example.org" in line for line in one.lines if line.startswith("RCPT"))
+
+
+@pytest.mark.parametrize("wrong", [{"from": "a"}, {"from": "a", "to": "b", "smtp_server": "c",
+                                                   "smtp_port": 25, "user": "d"}])  # fmt: skip
+def test_wrong_mail_configuration(wrong):
+    with pytest.raises(ValueError, match="email_config"):
+        PerformanceAlerting(wrong)
+
+
+# ---- in real time ------------------------------------------------------------------------------
+
+
+class Told(RealTimeMonitor):
+    """Its metrics are told by the test."""
+
+    def _get_current_metrics(self):
+        return self.told.pop(0)
+
+    def _log_metrics(self, metrics):
+        pass
+
+
+def looks(*losses, **options):
+    monitor = Told(**options)
+    monitor.told = [{"loss": loss, "training_speed": 10.0} for loss in losses]
+    return monitor, [bool(monitor.look()) for _ in losses]
+
+
+def test_baseline_is_a_median_after_the_warm_up():
+    """The first losses are of the warm-up: falling from 100 they would hide everything, rising
+    from 0.01 they would be an alert at each look."""
+    monitor, found = looks(100, 50, 9, 2.0, 2.1, 1.9, 2.05, 2.3, 2.0)
+    assert found == [False] * 7 + [True, False]
+    assert monitor.baseline_metrics["loss"] == statistics.median([2.0, 2.1, 1.9, 2.05, 2.3])
+    _, found = looks(0.01, 0.02, 0.05, 2.0, 2.1, 1.9, 2.05)
+    assert found == [False] * 7
+    _, found = looks(2, 2, 2, 8, warmup=0, window=3)
+    assert found == [False, False, False, True]
+
+
+def test_speed_is_evaluated():
+    monitor = Told(warmup=0)
+    monitor.told = [{"training_speed": s} for s in (10.0, 11.0, 10.0, 4.9)]
+    assert [len(monitor.look()) for _ in range(4)] == [0, 0, 0, 1]
+
+
+def test_steps_a_second_of_a_training_monitor(recording, monkeypatch):
+    from lapse.compat.nemo import _alerting
+
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now, time=lambda: 0.0)
+    monkeypatch.setattr(_alerting, "time", clock)
+    training = nemo.TrainingMonitor()
+    monitor = RealTimeMonitor(training=training)
+    assert monitor._get_training_speed() is None and monitor._get_current_loss() is None
+    for step in range(20):
+        training.record_metrics(step, 0.5, 0.1, 8)
+    clock.now = 4.0
+    assert monitor._get_training_speed() == 5.0 and monitor._get_current_loss() == 0.5
+    told = RealTimeMonitor()
+    told.update(loss=3.0, training_speed=7)
+    assert (told._get_current_loss(), told._get_training_speed()) == (3.0, 7.0)
+
+
+def test_errors_do_not_end_it(capsys, wait_for):
+    """Nor does stopping wait for the interval."""
+    seen = []
+
+    class Alerting:
+        def check_alerts(self, current, base):
+            seen.append(current)
+            if len(seen) < 3:
+                raise RuntimeError("no metrics")
+            return []
+
+    monitor = Told(Alerting(), interval=0.01)
+    monitor.told = [{"loss": 1.0}] * 10000
+    monitor.start_monitoring()
+    monitor.start_monitoring()
+    assert wait_for(lambda: len(seen) >= 3) and monitor.is_monitoring
+    monitor.stop_monitoring()
+    assert not monitor.is_monitoring
+    assert capsys.readouterr().out.count("Monitoring error: no metrics\n") == 2
+    thread_of = Told(Alerting())
+    assert thread_of.interval == 30
+    thread_of.told = [{}] * 10
+    thread_of.start_monitoring(interval=3600)
+    thread = thread_of.monitoring_thread
+    assert thread.daemon
+    thread_of.stop_monitoring()
+    assert not thread.is_alive()
+    with pytest.raises(ValueError):
+        RealTimeMonitor(interval=0)
+
+
+def test_resources_are_looked_at(monkeypatch):
+    from lapse.compat.nemo import _metrics
+
+    resources = {"cpu_percent": 99.0, "gpu_metrics": {"gpu_0": {"memory_reserved": 1.0}},
+                 "gpu_devices": {"gpu_0": {"memory_used": 95.0, "memory_total": 100.0},
+                                 "gpu_1": {"memory_used": None, "memory_total": 9.0}}}  # fmt: skip
+    monkeypatch.setattr(_metrics, "monitor_resources", lambda: resources)
+    monitor = RealTimeMonitor()
+    monkeypatch.setattr(monitor, "_log_metrics", lambda metrics: None)
+    assert [one["message"] for one in monitor.look()] == ["GPU 0 memory usage is 95.0%",
+                                                          "CPU usage is 99.0%"]  # fmt: skip
+    assert monitor.current_metrics["timestamp"] > 1e9
+
+
+# ---- analysis ----------------------------------------------------------------------------------
+
+
+def history(losses, start=1.7e9, step=30.0):
+    return [{"timestamp": start + i * step, "loss": loss, "cpu_percent": 10.0 * i,
+             "gpu_memory": 100.0 - i} for i, loss in enumerate(losses)]  # fmt: skip
+
+
+@need("scipy")
+@pytest.mark.parametrize("n, slope, noise", [(3, 0.01, 1.0), (5, -0.001, 0.1), (20, -0.01, 2.0),
+                                             (200, 0.0, 1.0), (200, -0.0002, 1.0),
+                                             (1000, -0.1, 1.0)])  # fmt: skip
+def test_trend_equals_scipys(n, slope, noise):
+    from scipy import stats
+
+    chance = random.Random(n)
+    entries = history([5 + slope * 30 * i + chance.gauss(0, noise) for i in range(n)])
+    theirs = stats.linregress([e["timestamp"] - 1.7e9 for e in entries],
+                              [e["loss"] for e in entries])  # fmt: skip
+    found = PerformanceAnalyzer(entries).analyze_loss_trend()
+    assert found["slope"] == pytest.approx(theirs.slope, rel=1e-6)
+    assert found["r_squared"] == pytest.approx(theirs.rvalue**2, rel=1e-6, abs=1e-12)
+    assert found["p_value"] == pytest.approx(theirs.pvalue, rel=1e-5, abs=1e-300)
+    assert found["trend"] == ("decreasing" if theirs.slope < 0 else "increasing")
+    assert (found["significance"] == "significant") == (theirs.pvalue < 0.05)
+    assert found["significance"] in ("significant", "not_significant")
+
+
+def test_trends_of_little():
+    assert PerformanceAnalyzer([]).analyze_loss_trend() == {}
+    assert PerformanceAnalyzer(history([1.0])).analyze_loss_trend() == {}
+    assert PerformanceAnalyzer(history([1.0, 2.0], step=0)).analyze_loss_trend() == {}
+    two = PerformanceAnalyzer(history([2.0, 1.0])).analyze_loss_trend()
+    assert (two["slope"], two["r_squared"]) == (pytest.approx(-1 / 30), 1)
+    assert two["significance"] == "not_significant"  # any two points lie on a line
+    flat = PerformanceAnalyzer(history([1.0] * 5)).analyze_loss_trend()
+    assert (flat["slope"], flat["r_squared"], flat["p_value"]) == (0, 0, 1)
+    exact = PerformanceAnalyzer(history([1.0, 2.0, 3.0, 4.0])).analyze_loss_trend()
+    assert exact["p_value"] == pytest.approx(0, abs=1e-12)
+    holes = history([1.0, float("nan"), 3.0])
+    assert PerformanceAnalyzer(holes).analyze_loss_trend()["slope"] == pytest.approx(2 / 60)
+
+
+def test_resource_statistics_equal_numpys():
+    numpy = pytest.importorskip("numpy")
+    entries = history([1.0] * 7)
+    found = PerformanceAnalyzer(entries).analyze_resource_usage()
+    for stats, name in (("cpu_stats", "cpu_percent"), ("gpu_stats", "gpu_memory")):
+        values = [entry[name] for entry in entries]
+        assert found[stats] == pytest.approx({"mean": numpy.mean(values), "std": numpy.std(values),
+                                              "max": max(values), "min": min(values)})  # fmt: skip
+    assert PerformanceAnalyzer([]).analyze_resource_usage() == {}
+    of_gpus = [{"gpu_memory": {"gpu_0": {"memory_allocated": 3.0}, "gpu_1": {"memory_used": 4.0}}}]
+    assert PerformanceAnalyzer(of_gpus).analyze_resource_usage()["gpu_stats"]["max"] == 7
+
+
+def test_anomalies_are_beyond_two_deviations():
+    numpy = pytest.importorskip("numpy")
+    losses = [1.0, 1.1, 0.9, 1.0, 9.0, 1.05, 0.95, 1.0]
+    z = (numpy.array(losses) - numpy.mean(losses)) / numpy.std(losses)
+    entries = history(losses)
+    assert PerformanceAnalyzer(entries).detect_anomalies() == [
+        {"index": 4, "timestamp": entries[4]["timestamp"], "loss": 9.0,
+         "z_score": pytest.approx(z[4])}]  # fmt: skip
+    assert PerformanceAnalyzer([]).detect_anomalies() == []
+    assert PerformanceAnalyzer(history([2.0] * 5)).detect_anomalies() == []
+    (bad,) = PerformanceAnalyzer(history([1.0, float("nan"), 1.1])).detect_anomalies()
+    assert bad["index"] == 1 and bad["z_score"] is None
+
+
+# ---- logger and timer --------------------------------------------------------------------------
+
+
+@need("torch")
+def test_logger(ran):
+    recorded = ran.stored.recorded()
+    assert recorded["train/reward"] == [(3, 2.5), (5, 1.5)]  # a smaller step is not dropped
+    assert recorded["train/nested/a"] == [(5, 2.0)]
+    assert recorded["ray/gpu.0.util"] == [(17, 0.5)]
+    assert recorded["ray_step"] == [(17, 17.9)]
+    assert not [name for name in recorded if "many" in name]
+    (row,) = ran.stored.of("histogram", "lengths")
+    assert (row["step"], row["count"], row["sum"]) == (7, 3, 5)
+    assert (ran.folder / "mylogs" / "plots" / "train_plot_3.png").read_bytes() == b"PNG"
+    attrs = ran.place.attrs()
+    assert attrs["train/text"] == "hello" and attrs["config/lr"] == "0.1"
+    assert attrs["config/model/name"] == "x"
+    assert "hunter2" not in json.dumps(attrs)
+
+
+@need("torch")
+def test_timer_is_recorded(ran):
+    (span,) = ran.stored.spans("timing/validation/generate")
+    assert 0.01 <= ran.said["elapsed"][0] < 5 and 0.0099 <= span["duration_ns"] / 1e9 < 5
+    (row,) = ran.stored.of("histogram", "timing/validation/wait")
+    assert row["sum"] == 0.25
+    (mark,) = ran.stored.events("mark")
+    assert mark["text"] == "weights/updated" and mark["attrs"] == {"version": 3}
+    assert ran.stored.recorded()["performance/samples_per_sec_per_gpu"] == [(12, 2.0)]
+
+
+def test_reductions_equal_numpys():
+    numpy = pytest.importorskip("numpy")
+    timer = Timer()
+    assert timer.prefix == "timing/train"
+    times = [0.5, 0.25, 4.0, 1.0]
+    for seconds in times:
+        timer.record("step", seconds)
+    for name in ("mean", "median", "min", "max", "std", "sum"):
+        assert timer.reduce("step", name) == pytest.approx(getattr(numpy, name)(times))
+    assert timer.reduce("step", "count") == 4
+    assert timer.get_latest_elapsed("step") == 1.0
+    timer.record("other", 2.0)
+    assert timer.get_timing_metrics() == {"step": pytest.approx(1.4375), "other": 2.0}
+    assert timer.get_timing_metrics({"step": "max"}) == {"step": 4.0, "other": [2.0]}
+    timer.mark("moment", {"a": 1})
+    assert timer.get_markers("moment")["moment"][0][1] == {"a": 1}
+    timer.reset("step")
+    assert timer.get_timing_metrics() == {"other": 2.0}
+    timer.reset()
+    assert timer.get_timing_metrics() == {} and timer.get_markers() == {}
+
+
+def test_timer_that_is_used_wrongly():
+    timer = Timer()
+    timer.start("a")
+    with pytest.raises(ValueError, match="already running"):
+        timer.start("a")
+    assert timer.stop("a") >= 0
+    with pytest.raises(ValueError, match="not running"):
+        timer.stop("a")
+    with pytest.raises(KeyError):
+        timer.reduce("b")
+    with pytest.raises(ValueError, match="Invalid operation"):
+        timer.reduce("a", "mode")
+    with pytest.raises(RuntimeError), timer.time("raises"):
+        raise RuntimeError
+    assert len(timer.get_elapsed("raises")) == 1
+
+
+# ---- performance metrics -----------------------------------------------------------------------
+
+
+def test_performance_metrics_by_hand():
+    found = nemo.performance_metrics(
+        {"total_step_time": 10.0, "policy_training": 4.0, "policy_and_reference_logprobs": 2.0,
+         "exposed_generation": 2.0, "prepare_for_generation/total": 1.0},
+        samples=80, tokens=6400, valid_tokens=4800, training_gpus=8, generation_gpus=8,
+        train_flops=3.2e15, peak_flops=1e15,
+    )  # fmt: skip
+    assert found == pytest.approx({
+        "performance/samples_per_sec": 8, "performance/samples_per_sec_per_gpu": 0.5,
+        "performance/tokens_per_sec": 640, "performance/tokens_per_sec_per_gpu": 40,
+        "performance/policy_training_tokens_per_sec": 1600,
+        "performance/policy_training_tokens_per_sec_per_gpu": 200,
+        "performance/generation_tokens_per_sec": 800,
+        "performance/generation_tokens_per_sec_per_gpu": 100,
+        "performance/train_flops": 8e14, "performance/train_flops_per_gpu": 1e14,
+        "performance/train_fp_utilization": 0.1,
+        "performance/training_worker_idle_time_ratio": 2 / 9,
+        "timing/train/valid_tokens_per_sec": 1200,
+        "timing/train/valid_tokens_per_sec_per_gpu": 150,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("exposed", [0.0, 0.05, 0.1, 0.11, 5.0])
+def test_idle_time_of_any_length(exposed):
+    """The original says 0 as soon as training has waited for more than 0.1 s."""
+    found = nemo.performance_metrics({"policy_training": 1.0, "exposed_generation": exposed})
+    assert found == pytest.approx(
+        {"performance/training_worker_idle_time_ratio": exposed / (1 + exposed)}
+    )
+
+
+def test_performance_of_nothing():
+    assert nemo.performance_metrics({}) == {}
+    assert nemo.performance_metrics({"total_step_time": 0.0}, samples=5, tokens=5) == {}
+
+
+# ---- the module --------------------------------------------------------------------------------
+
+
+def test_dashboard_says_that_it_is_missing():
+    with pytest.raises(NotImplementedError, match="no dashboard"):
+        nemo.MonitoringDashboard()
+
+
+def test_names():
+    for name in nemo.__all__:
+        assert getattr(nemo, name).__doc__
+    with pytest.raises(AttributeError):
+        nemo.Nothing  # noqa: B018
+    assert dir(nemo) == sorted(nemo.__all__)
