@@ -16,7 +16,7 @@ all: ## build the program at build/lapse
 demo: all ## train a small language model for half a minute under lapse
 	@tools/demo
 
-test: ## everything that must hold, in about 20 minutes on 2 cores
+test: ## everything that must hold, in about half an hour on 2 cores
 	@tools/setup test
 	@tools/test
 
