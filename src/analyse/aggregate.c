@@ -12,6 +12,8 @@
 #include "analyse/numeric.h"
 #include "analyse/room.h"
 
+#define AHEAD 16 /* rows that are fetched before they are looked at */
+
 struct group {
 	const char *name;
 	size_t len;
@@ -42,16 +44,20 @@ static void add_call(struct group *g, const struct view_row *r)
 
 /* Groups of all classes by the id of their name, those of one class behind those of the other.
  * NULL: no memory. The caller frees it. */
-static struct group *collect(const struct view *v, int (*class_of)(const struct view_row *, int),
-			     int arg)
+static struct group *collect(const struct view *v, bool devices,
+			     int (*class_of)(const struct view_row *, int), int arg)
 {
-	size_t k, texts = trace_texts(v->trace);
-	struct group *all = calloc(VIEW_CLASSES * texts + 1, sizeof(*all));
+	size_t k, n = v->n, texts = trace_texts(v->trace);
+	/* view_devices() keeps its list in the view. */
+	const uint32_t *ids = devices ? view_devices((struct view *)v, true, &n) : v->table;
+	struct group *all = devices && !ids ? NULL : calloc(VIEW_CLASSES * texts + 1, sizeof(*all));
 	const struct view_row *r;
 	int class;
 
-	for (k = 0; all && k < v->n; k++) {
-		r = &v->rows[v->table ? v->table[k] : k];
+	for (k = 0; all && k < n; k++) {
+		if (ids && k + AHEAD < n)
+			__builtin_prefetch(&v->rows[ids[k + AHEAD]]);
+		r = &v->rows[ids ? ids[k] : k];
 		class = class_of(r, arg);
 		if (class != AGGREGATE_NONE)
 			add_call(&all[(size_t) class * texts + r->name], r);
@@ -227,7 +233,7 @@ static int add_class(struct aggregate *a, struct group *groups, const struct vie
 }
 
 int aggregate_add(struct aggregate *a, const struct view *v, size_t n,
-		  const struct aggregate_options *o,
+		  const struct aggregate_options *o, bool devices,
 		  int (*class_of)(const struct view_row *r, int arg), int arg)
 {
 	struct group *groups;
@@ -235,7 +241,7 @@ int aggregate_add(struct aggregate *a, const struct view *v, size_t n,
 	int rc = 0;
 
 	for (i = 0; i < n && !rc; i++) {
-		groups = collect(&v[i], class_of, arg);
+		groups = collect(&v[i], devices, class_of, arg);
 		rc = groups ? 0 : -ENOMEM;
 		for (class = 0; class < VIEW_CLASSES && !rc; class ++) {
 			from = a->n;

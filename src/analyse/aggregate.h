@@ -35,10 +35,11 @@ struct aggregate_options {
 #define AGGREGATE_NONE (-1)
 
 /* Add to *a a row for each view, class and name, in this order (names by bytes). class_of() says
- * which class (enum view_class) a row of a view counts under, AGGREGATE_NONE: under none. calls of
- * "others", of which each class has its own, is the number of calls under it. 0, -ENOMEM. */
+ * which class (enum view_class) a row of a view counts under, AGGREGATE_NONE: under none; devices:
+ * all but rows with is_gpu are under none anyway. calls of "others", of which each class has its
+ * own, is the number of calls under it. 0, -ENOMEM. */
 int aggregate_add(struct aggregate *a, const struct view *v, size_t n,
-		  const struct aggregate_options *o,
+		  const struct aggregate_options *o, bool devices,
 		  int (*class_of)(const struct view_row *r, int arg), int arg);
 void aggregate_done(struct aggregate *a);
 

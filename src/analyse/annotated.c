@@ -211,12 +211,12 @@ int annotated_new(const struct view *v, struct annotated *ret)
 	struct streams marks = {0}, work = {0};
 	struct annotated a = {0};
 	bool any = trace_cat_count(v->trace, TRACE_CAT_GPU_USER_ANNOTATION) > 0;
-	int rc = any ? streams_new(v, is_mark, track_of, &marks) : -ENODATA;
+	int rc = any ? streams_new(v, false, is_mark, track_of, &marks) : -ENODATA;
 
 	if (!rc && !marks.n)
 		rc = -ENODATA;
 	if (!rc)
-		rc = streams_new(v, is_work, track_of, &work);
+		rc = streams_new(v, false, is_work, track_of, &work);
 	if (!rc) {
 		a.marks = malloc((v->n + 1) * sizeof(*a.marks));
 		rc = a.marks ? 0 : -ENOMEM;

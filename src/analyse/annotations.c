@@ -24,7 +24,7 @@ int annotations_new(const struct view *v, size_t n, bool on_device,
 		known += trace_cat_count(v[i].trace, cat);
 	if (!known)
 		return -ENODATA;
-	rc = aggregate_add(&a, v, n, o, class_of, (int)cat);
+	rc = aggregate_add(&a, v, n, o, false, class_of, (int)cat);
 	if (rc)
 		aggregate_done(&a);
 	else

@@ -13,6 +13,8 @@
 #include "analyse/numeric.h"
 #include "analyse/room.h"
 
+#define AHEAD 16 /* rows that are fetched before they are looked at */
+
 struct change {
 	int64_t ts;
 	double us;   /* hta: HTA's double of ts */
@@ -261,18 +263,23 @@ static int build(const struct view *v, const uint32_t *ids, size_t n, struct ban
 /* The copies in the order of HTA's table, or by time. */
 static int find_copies(const struct view *v, uint32_t **ret_ids, size_t *ret_n)
 {
-	size_t i, n = 0, cap = 0;
-	uint32_t *ids = NULL, id;
+	size_t i, n = 0, cap = 0, all;
+	/* view_devices() keeps its list in the view. */
+	const uint32_t *devices = view_devices((struct view *)v, true, &all);
+	uint32_t *ids = NULL;
 
-	for (i = 0; i < v->n; i++) {
-		id = v->table ? v->table[i] : (uint32_t)i;
-		if (!is_copy(&v->rows[id]))
+	if (!devices)
+		return -ENOMEM;
+	for (i = 0; i < all; i++) {
+		if (i + AHEAD < all)
+			__builtin_prefetch(&v->rows[devices[i + AHEAD]]);
+		if (!is_copy(&v->rows[devices[i]]))
 			continue;
 		if (room_for(&ids, n, &cap, sizeof(*ids))) {
 			free(ids);
 			return -ENOMEM;
 		}
-		ids[n++] = id;
+		ids[n++] = devices[i];
 	}
 	*ret_ids = ids;
 	*ret_n = n;

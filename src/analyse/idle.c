@@ -195,7 +195,7 @@ int idle_new(const struct view *v, int64_t delay, struct idle *ret)
 	struct idle x = {0};
 	struct streams s;
 	size_t i;
-	int rc = streams_new(v, is_work, key_of, &s);
+	int rc = streams_new(v, true, is_work, key_of, &s);
 
 	if (rc)
 		return rc;

@@ -109,7 +109,7 @@ int kernels_new(const struct view *v, size_t n, const struct aggregate_options *
 	for (i = 0; i < n && !rc; i++)
 		rc = add_types(&v[i], sums);
 	if (!rc)
-		rc = aggregate_add(&k.names, v, n, o, class_of, 0);
+		rc = aggregate_add(&k.names, v, n, o, true, class_of, 0);
 	if (rc) {
 		kernels_done(&k);
 		return rc;

@@ -173,13 +173,25 @@ static int sum_delays(struct launches *l)
 	return 0;
 }
 
+/* Mostly a pair for each piece of work; what is not touched takes no memory. */
+static int reserve_pairs(struct finder *f)
+{
+	size_t n;
+
+	if (!view_devices(f->v, false, &n))
+		return -ENOMEM;
+	f->l.pairs = bigmem_alloc((n + 1) * sizeof(*f->l.pairs));
+	f->cap = f->l.pairs ? n + 1 : 0;
+	return f->l.pairs ? 0 : -ENOMEM;
+}
+
 int launches_new(const struct view *v, bool without_memory, struct launches *ret)
 {
 	uint8_t *calls = calls_names(v->trace);
 	/* view_linked() keeps its index in the view. */
 	struct finder f = {(struct view *)v, calls, without_memory, {0}, 0};
 	size_t i;
-	int rc = calls ? 0 : -ENOMEM;
+	int rc = calls ? reserve_pairs(&f) : -ENOMEM;
 
 	for (i = 0; i < v->n && !rc; i++) {
 		if (v->rows[i].is_gpu)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * queue.c - see queue.h. Both rules make a list of changes (+1 at a call, -1 at the start of
- * work), sort it by stream and time, and add up.
+ * work), order it by time, and add up stream by stream.
  */
 #include "analyse/queue.h"
 
@@ -12,6 +12,8 @@
 #include "analyse/calls.h"
 #include "analyse/room.h"
 #include "base/bigmem.h"
+
+#define AHEAD 16 /* places that are fetched before they are looked at */
 
 struct change {
 	int64_t ts;   /* ns */
@@ -58,33 +60,33 @@ static bool is_counted(const struct builder *b, const struct view_row *r)
 static int changes_hta(struct builder *b)
 {
 	struct view *v = b->v;
-	const struct view_row *r;
+	uint64_t *worked = calloc(v->n / 64 + 1, sizeof(*worked)); /* a bit each */
 	struct view_link link;
-	bool counted;
-	uint32_t id;
+	uint32_t id, work;
 	size_t i, k;
-	int rc = 0;
+	int rc = worked ? 0 : -ENOMEM;
 
 	for (i = 0; i < v->n && !rc; i++) {
+		if (i + AHEAD < v->n)
+			__builtin_prefetch(&v->rows[v->table[i + AHEAD]]);
 		id = v->table[i];
 		if (!is_counted(b, &v->rows[id]))
 			continue;
 		link = view_linked(v, v->rows[id].correlation);
-		for (k = 0; k < link.n && !rc; k++)
-			if (v->rows[link.rows[k]].is_gpu)
-				rc = add_change(b, id, link.rows[k], v->rows[id].ts, 1);
+		for (k = 0; k < link.n && !rc; k++) {
+			work = link.rows[k];
+			if (!v->rows[work].is_gpu)
+				continue;
+			worked[work / 64] |= 1ull << work % 64;
+			rc = add_change(b, id, work, v->rows[id].ts, 1);
+		}
 	}
 	for (i = 0; i < v->n && !rc; i++) {
 		id = v->table[i];
-		r = &v->rows[id];
-		if (!r->is_gpu)
-			continue;
-		link = view_linked(v, r->correlation);
-		for (k = 0, counted = false; k < link.n && !counted; k++)
-			counted = is_counted(b, &v->rows[link.rows[k]]);
-		if (counted)
-			rc = add_change(b, id, id, r->ts, -1);
+		if (worked[id / 64] >> id % 64 & 1)
+			rc = add_change(b, id, id, v->rows[id].ts, -1);
 	}
+	free(worked);
 	return rc;
 }
 
@@ -110,41 +112,29 @@ static int changes_exact(struct builder *b)
 	return rc;
 }
 
-/* changes in the order of keys (their ids), then by stream or track; frees nothing. */
-static int rearrange(struct builder *b, struct view_key *keys)
-{
-	struct change *sorted = bigmem_alloc((b->n + 1) * sizeof(*sorted));
-	size_t i;
-
-	if (!sorted)
-		return -ENOMEM;
-	for (i = 0; i < b->n; i++)
-		keys[i].key = view_key_of(b->changes[keys[i].id].key);
-	view_sort(keys, keys + b->n, b->n);
-	for (i = 0; i < b->n; i++)
-		sorted[i] = b->changes[keys[i].id];
-	free(b->changes);
-	b->changes = sorted;
-	b->cap = b->n + 1;
-	return 0;
-}
-
 /* At one time launches count before starts: nothing starts that was not launched. */
-static void order_exact(const struct builder *b, struct view_key *keys)
+static int order_exact(const struct builder *b, uint32_t *order)
 {
+	struct view_key *keys = bigmem_alloc((2 * b->n + 1) * sizeof(*keys));
 	size_t i, n = 0;
 	int step;
 
+	if (!keys)
+		return -ENOMEM;
 	for (step = 1; step >= -1; step -= 2)
 		for (i = 0; i < b->n; i++)
 			if (b->changes[i].step == step)
 				keys[n++] = (struct view_key){view_key_of(b->changes[i].ts),
 							      (uint32_t)i};
 	view_sort(keys, keys + n, n);
+	for (i = 0; i < n; i++)
+		order[i] = keys[i].id;
+	free(keys);
+	return 0;
 }
 
 /* All streams are sorted by time together, then parted. */
-static int order_hta(const struct builder *b, struct view_key *keys)
+static int order_hta(const struct builder *b, uint32_t *order)
 {
 	struct numeric_key *times = bigmem_alloc((b->n + 1) * sizeof(*times));
 	size_t i;
@@ -155,23 +145,74 @@ static int order_hta(const struct builder *b, struct view_key *keys)
 		times[i] = (struct numeric_key){view_since_us(b->v, b->changes[i].ts), (uint32_t)i};
 	numeric_order(times, b->n);
 	for (i = 0; i < b->n; i++)
-		keys[i].id = times[i].id;
+		order[i] = times[i].id;
 	free(times);
 	return 0;
 }
 
-static int sort_changes(struct builder *b)
-{
-	struct view_key *keys = bigmem_alloc((2 * b->n + 1) * sizeof(*keys));
-	int rc = keys ? 0 : -ENOMEM;
+/* ---- streams -------------------------------------------------------------------------- */
 
-	if (!rc && b->v->rule == VIEW_EXACT)
-		order_exact(b, keys);
-	else if (!rc)
-		rc = order_hta(b, keys);
+/* The streams or tracks that there are, rising: few. */
+struct parts {
+	int32_t *keys;
+	struct queue_stream *streams;
+	size_t n, cap;
+	size_t last; /* of find_part() */
+};
+
+/* The place of the first key that is not below this one. */
+static size_t find_part(struct parts *p, int32_t key)
+{
+	size_t low = 0, high = p->n, middle;
+
+	if (p->last < p->n && p->keys[p->last] == key)
+		return p->last;
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (p->keys[middle] < key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	p->last = low;
+	return low;
+}
+
+static int add_part(struct parts *p, size_t at, int32_t key)
+{
+	size_t cap = p->cap;
+	int rc = room_for(&p->keys, p->n, &cap, sizeof(*p->keys));
+
 	if (!rc)
-		rc = rearrange(b, keys);
-	free(keys);
+		rc = room_for(&p->streams, p->n, &p->cap, sizeof(*p->streams));
+	if (rc)
+		return rc;
+	memmove(p->keys + at + 1, p->keys + at, (p->n - at) * sizeof(*p->keys));
+	memmove(p->streams + at + 1, p->streams + at, (p->n - at) * sizeof(*p->streams));
+	p->keys[at] = key;
+	p->streams[at] = (struct queue_stream){.n = 0};
+	p->n++;
+	return 0;
+}
+
+/* Each stream with the place of its first point. */
+static int part(const struct builder *b, struct parts *p)
+{
+	size_t i, at, first = 0;
+	int rc = 0;
+
+	for (i = 0; i < b->n && !rc; i++) {
+		at = find_part(p, b->changes[i].key);
+		if (at == p->n || p->keys[at] != b->changes[i].key)
+			rc = add_part(p, at, b->changes[i].key);
+		if (!rc)
+			p->streams[at].n++;
+	}
+	for (i = 0; i < p->n; i++) {
+		p->streams[i].first = first;
+		first += p->streams[i].n;
+		p->streams[i].n = 0;
+	}
 	return rc;
 }
 
@@ -207,34 +248,49 @@ static void weigh(const struct view *v, const struct queue *q, struct queue_stre
 	s->full_share = span ? (double)s->full / (double)span : 0;
 }
 
-/* Points of sorted changes. */
-static int add_up(struct builder *b, int32_t full, struct queue *q)
+/* Points of changes in this order, each behind those of its stream. */
+static void add_points(const struct builder *b, const uint32_t *order, struct parts *p,
+		       struct queue_point *points)
 {
-	struct queue_stream *s = NULL;
 	const struct change *c;
-	size_t i, n = 0;
-	int32_t length = 0;
-	int rc = 0;
+	struct queue_stream *s;
+	int32_t length;
+	size_t i;
 
-	q->points = bigmem_alloc((b->n + 1) * sizeof(*q->points));
-	for (i = 0; i < b->n; i++)
-		n += !i || b->changes[i].key != b->changes[i - 1].key;
-	q->streams = calloc(n + 1, sizeof(*q->streams));
-	if (!q->points || !q->streams)
-		return -ENOMEM;
-	for (i = n = 0; i < b->n; i++) {
-		c = &b->changes[i];
-		if (!i || c->key != c[-1].key) {
-			s = &q->streams[q->n++];
-			s->first = n;
+	for (i = 0; i < b->n; i++) {
+		if (i + AHEAD < b->n)
+			__builtin_prefetch(&b->changes[order[i + AHEAD]]);
+		c = &b->changes[order[i]];
+		s = &p->streams[find_part(p, c->key)];
+		if (!s->n) {
 			s->stream = b->v->rows[c->work].stream;
 			s->track = b->v->rows[c->work].track;
-			length = 0;
 		}
-		length += c->step;
-		q->points[n++] = (struct queue_point){c->ts, length, c->row};
-		s->n = n - s->first;
+		length = s->n ? points[s->first + s->n - 1].length : 0;
+		points[s->first + s->n++] = (struct queue_point){c->ts, length + c->step, c->row};
 	}
+}
+
+static int add_up(struct builder *b, int32_t full, struct queue *q)
+{
+	uint32_t *order = bigmem_alloc((b->n + 1) * sizeof(*order));
+	struct parts p = {.n = 0};
+	size_t i;
+	int rc = order ? 0 : -ENOMEM;
+
+	if (!rc)
+		rc = b->v->rule == VIEW_EXACT ? order_exact(b, order) : order_hta(b, order);
+	if (!rc)
+		rc = part(b, &p);
+	q->points = rc ? NULL : bigmem_alloc((b->n + 1) * sizeof(*q->points));
+	q->streams = p.streams;
+	q->n = p.n;
+	if (!rc && !q->points)
+		rc = -ENOMEM;
+	if (!rc)
+		add_points(b, order, &p, q->points);
+	free(order);
+	free(p.keys);
 	for (i = 0; i < q->n && !rc; i++) {
 		rc = describe(q, &q->streams[i]);
 		weigh(b->v, q, &q->streams[i], full);
@@ -258,8 +314,6 @@ int queue_new(const struct view *v, int32_t full, struct queue *ret)
 		rc = v->rule == VIEW_EXACT ? changes_exact(&b) : changes_hta(&b);
 	if (!rc && !b.n)
 		rc = -ENODATA;
-	if (!rc)
-		rc = sort_changes(&b);
 	if (!rc)
 		rc = add_up(&b, full, &q);
 	free(b.calls);

@@ -12,6 +12,8 @@
 #include "analyse/numeric.h"
 #include "base/bigmem.h"
 
+#define AHEAD 16 /* rows that are fetched before they are looked at */
+
 static struct spans_row row_of(const struct view *v, uint32_t id)
 {
 	const struct view_row *r = &v->rows[id];
@@ -25,21 +27,25 @@ static struct spans_row row_of(const struct view *v, uint32_t id)
 int spans_rows_new(const struct view *v, struct spans_rows *ret)
 {
 	struct spans_rows s = {0};
-	size_t i, n = 0;
-	uint32_t id;
+	size_t i, n;
+	/* view_devices() keeps its list in the view. */
+	const uint32_t *ids = view_devices((struct view *)v, false, &n);
 
-	for (i = 0; i < v->n; i++) {
-		n += v->rows[i].is_gpu;
-		s.negative += v->rows[i].is_gpu && v->rows[i].end < v->rows[i].ts;
-	}
-	s.list = bigmem_alloc((n + 1) * sizeof(*s.list));
+	s.list = ids ? bigmem_alloc((n + 1) * sizeof(*s.list)) : NULL;
 	if (!s.list)
 		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		if (i + AHEAD < n)
+			__builtin_prefetch(&v->rows[ids[i + AHEAD]]);
+		s.negative += v->rows[ids[i]].end < v->rows[ids[i]].ts;
+		s.list[i] = row_of(v, ids[i]);
+	}
+	s.n = n;
 	s.is_by_table = v->table && s.negative;
-	for (i = 0; i < v->n && s.n < n; i++) {
-		id = s.is_by_table ? v->table[i] : (uint32_t)i;
-		if (v->rows[id].is_gpu)
-			s.list[s.n++] = row_of(v, id);
+	if (s.is_by_table) {
+		ids = view_devices((struct view *)v, true, &n);
+		for (i = 0; i < n; i++)
+			s.list[i] = row_of(v, ids[i]);
 	}
 	*ret = s;
 	return 0;

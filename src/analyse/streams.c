@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include "analyse/room.h"
+#include "base/bigmem.h"
+
+#define AHEAD 16 /* rows that are fetched before they are looked at */
 
 struct table {
 	struct streams_one *list;
@@ -70,24 +73,28 @@ struct found {
 struct finder {
 	struct table table;
 	struct found *found;
-	size_t n, cap;
+	size_t n;
 };
 
-static int find_rows(const struct view *v,
+static int find_rows(const struct view *v, bool devices,
 		     bool (*want)(const struct view *, const struct view_row *),
 		     int64_t (*key)(const struct view *, const struct view_row *), struct finder *f)
 {
+	size_t i, n = v->n;
+	/* view_devices() keeps its list in the view. */
+	const uint32_t *ids = devices ? view_devices((struct view *)v, true, &n) : v->table;
 	uint32_t id;
-	size_t i;
-	int rc = 0;
+	int rc = devices && !ids ? -ENOMEM : 0;
 
-	for (i = 0; i < v->n && !rc; i++) {
-		id = v->table ? v->table[i] : (uint32_t)i;
+	f->found = bigmem_alloc((n + 1) * sizeof(*f->found)); /* untouched it takes no memory */
+	if (!f->found)
+		rc = -ENOMEM;
+	for (i = 0; i < n && !rc; i++) {
+		if (ids && i + AHEAD < n)
+			__builtin_prefetch(&v->rows[ids[i + AHEAD]]);
+		id = ids ? ids[i] : (uint32_t)i;
 		if (!want(v, &v->rows[id]))
 			continue;
-		rc = room_for(&f->found, f->n, &f->cap, sizeof(*f->found));
-		if (rc)
-			break;
 		f->found[f->n].id = id;
 		rc = count_key(&f->table, key(v, &v->rows[id]), &f->found[f->n].at);
 		f->n++;
@@ -95,14 +102,15 @@ static int find_rows(const struct view *v,
 	return rc;
 }
 
-int streams_new(const struct view *v, bool (*want)(const struct view *, const struct view_row *),
+int streams_new(const struct view *v, bool devices,
+		bool (*want)(const struct view *, const struct view_row *),
 		int64_t (*key)(const struct view *, const struct view_row *), struct streams *ret)
 {
 	struct finder f = {0};
 	struct streams_one *one, *list;
 	uint32_t *ids = NULL;
 	size_t i, at = 0;
-	int rc = find_rows(v, want, key, &f);
+	int rc = find_rows(v, devices, want, key, &f);
 
 	list = f.table.list;
 	for (i = 0; i < f.table.n; i++) {

@@ -19,8 +19,9 @@ struct streams {
 	size_t n;
 };
 
-/* 0, -ENOMEM. */
-int streams_new(const struct view *v, bool (*want)(const struct view *, const struct view_row *),
+/* devices: rows without is_gpu are not asked about. 0, -ENOMEM. */
+int streams_new(const struct view *v, bool devices,
+		bool (*want)(const struct view *, const struct view_row *),
 		int64_t (*key)(const struct view *, const struct view_row *), struct streams *ret);
 void streams_done(struct streams *s);
 

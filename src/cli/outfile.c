@@ -72,6 +72,8 @@ int outfile_open(struct outfile *o, const char *path, struct err *e)
 		o->to = stdout;
 		return 0;
 	}
+	if (!*path)
+		return err_set(e, -EINVAL, "cannot write a file without a name (\"\")");
 	if (snprintf(o->path, sizeof(o->path), "%s", path) >= (int)sizeof(o->path))
 		return err_set(e, -ENAMETOOLONG, "%s: the path is too long", path);
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))

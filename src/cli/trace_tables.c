@@ -5,6 +5,9 @@
  */
 #include "cli/trace_subs.h"
 
+#include <limits.h>
+#include <malloc.h>
+
 #include "base/mem.h"
 
 static const char *trace_tables_folder;
@@ -41,10 +44,15 @@ static int trace_tables_fill(struct tracecmd_set *s, struct traceout *o)
 	return !err && trace_tables_folder ? traceout_folder(o, trace_tables_folder) : err;
 }
 
+#define TRACE_TABLES_MAPPED (32 << 20) /* the most that the library takes */
+
 int trace_tables(int argc, char **argv)
 {
 	static const struct tracecmd_wish wish = {.command = "trace tables",
 						  .views = TRACECMD_DEVICE_ROWS};
 
+	/* One table after the other takes and frees arrays: the next has their pages. */
+	mallopt(M_MMAP_THRESHOLD, TRACE_TABLES_MAPPED);
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	return trace_run(&wish, trace_tables_fill, argc, argv);
 }

@@ -198,7 +198,7 @@ static int trace_top_window(const struct tbrows *b, struct keyavg_options *o)
 int trace_top_options_of(struct keyavg_options *o)
 {
 	char *list = xstrdup(trace_top_by ? trace_top_by : "name"), *save = NULL, *word;
-	int status = 0;
+	int status = list[strspn(list, ", ")] ? 0 : 2;
 
 	o->gpu_annotations = trace_top_annotations;
 	o->by_thread = trace_top_threads;

@@ -180,6 +180,7 @@ static void *tracecmd_reader(void *arg)
 		struct trace_options o = {
 			.memory = j->memory[i],
 			.only_columns = !j->wish->texts,
+			.only_links = !j->wish->texts && j->wish->views == TRACECMD_DEVICE_ROWS,
 			.progress = {tracecmd_on_progress, &j->parts[i]},
 		};
 

@@ -321,6 +321,18 @@ static void traceout_csv(const struct traceout *o, FILE *to)
 	}
 }
 
+/* Of tables of one name, which are parts of one: the first. */
+static bool traceout_is_first(const struct traceout *o, size_t at)
+{
+	size_t i;
+
+	for (i = 0; i < at; i++)
+		if (o->items[i].sheet &&
+		    !strcmp(sheet_name(o->items[i].sheet), sheet_name(o->items[at].sheet)))
+			return false;
+	return true;
+}
+
 /* --sheet names a sheet of this command. */
 static int traceout_check_sheet(const struct traceout *o, struct err *e)
 {
@@ -335,7 +347,7 @@ static int traceout_check_sheet(const struct traceout *o, struct err *e)
 		return 0;
 	buf_init(&names, 4096);
 	for (i = 0; i < o->n; i++)
-		if (o->items[i].sheet)
+		if (o->items[i].sheet && traceout_is_first(o, i))
 			buf_printf(&names, "%s%s", names.len ? ", " : "",
 				   sheet_name(o->items[i].sheet));
 	err = err_set(e, -EINVAL, "no table named \"%s\" here; there %s %s", tracecmd_opt.sheet,

@@ -109,8 +109,9 @@ static void set_none(struct trace_args *x)
 int argset_init(struct argset *a, struct spill *spill)
 {
 	memset(a, 0, sizeof(*a));
+	set_none(&a->none);
 	for (unsigned i = 0; i < ARGSET_DECODED; i++)
-		set_none(&a->decoded[i]);
+		a->decoded[i] = a->none;
 	a->shared.used = ALIGN; /* id 0 is nothing */
 	a->spill = spill;
 	a->n_slots = 1024;
@@ -407,7 +408,7 @@ const struct trace_args *argset_get(struct argset *a, uint32_t id)
 	a->decoded_at = (a->decoded_at + 1) % ARGSET_DECODED;
 	at = a->decoded_at;
 	a->decoded_ids[at] = id;
-	set_none(&a->decoded[at]);
+	a->decoded[at] = a->none;
 	if (id)
 		get(a, id, &a->decoded[at]);
 	return &a->decoded[at];

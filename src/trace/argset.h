@@ -79,6 +79,7 @@ struct argset {
 	uint64_t bytes; /* held in all */
 	uint64_t spilled_bytes;
 	struct spill *spill; /* not owned */
+	struct trace_args none;
 	struct trace_args decoded[ARGSET_DECODED];
 	uint32_t decoded_ids[ARGSET_DECODED];
 	unsigned decoded_at;

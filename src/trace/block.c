@@ -118,10 +118,12 @@ int block_spill(struct block_list *l, uint64_t bytes)
 	return 0;
 }
 
-/* A place of the cache, its block forgotten. */
-static struct trace_block *cache_place(struct block_list *l, unsigned *ret)
+/* A place of the cache, its block forgotten. Who goes over blocks in order has the one before
+ * overwritten, which is in the processor's cache. */
+static struct trace_block *cache_place(struct block_list *l, uint32_t k, unsigned *ret)
 {
-	unsigned at = l->cache_next;
+	unsigned last = (l->cache_next + BLOCK_CACHE - 1) % BLOCK_CACHE;
+	unsigned at = k && l->cached[last] == k - 1 ? last : l->cache_next;
 
 	if (!l->cache[at]) {
 		l->cache[at] = malloc(sizeof(*l->cache[at]));
@@ -149,7 +151,7 @@ struct trace_block *block_get(struct block_list *l, uint32_t k, bool *ret_fresh)
 	for (unsigned i = 0; i < BLOCK_CACHE; i++)
 		if (l->cached[i] == k)
 			return l->cache[i];
-	b = cache_place(l, &at);
+	b = cache_place(l, k, &at);
 	if (!b)
 		return NULL;
 	packed = p->packed ? p->packed : malloc(p->size);

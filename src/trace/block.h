@@ -82,7 +82,7 @@ static inline int block_append(struct block_list *l, const struct block_row *r)
 int block_spill(struct block_list *l, uint64_t bytes);
 
 /* Block k; NULL if there is none, or if it cannot be read back. *ret_fresh: it has just been
- * unpacked. Valid until BLOCK_CACHE others have been asked for. */
+ * unpacked. Valid until another is asked for. */
 struct trace_block *block_get(struct block_list *l, uint32_t k, bool *ret_fresh);
 /* Forget what is unpacked. */
 void block_forget(struct block_list *l);

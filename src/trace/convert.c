@@ -155,10 +155,16 @@ static int flush(struct job *j, size_t least)
 	return error;
 }
 
+/* Row i begins before ns: does it end after? Durations of a broken file are as long as may be. */
+static bool reaches(const struct trace_block *b, uint32_t i, int64_t ns)
+{
+	return b->dur[i] > 0 && (uint64_t)b->dur[i] > (uint64_t)ns - (uint64_t)b->ts[i];
+}
+
 static void put_row(struct job *j, const struct trace_block *b, uint32_t i)
 {
 	struct launch *l = is_work(b, i) ? launch_of(j, b->correlation[i]) : NULL;
-	bool overlaps = b->ts[i] < j->to && (b->ts[i] + b->dur[i] > j->from || b->ts[i] >= j->from);
+	bool overlaps = b->ts[i] < j->to && (b->ts[i] >= j->from || reaches(b, i, j->from));
 
 	if (j->is_cut && !(l ? l->is_in : overlaps)) {
 		j->ret->left_out++;

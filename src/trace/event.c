@@ -88,6 +88,52 @@ static place read_kind(struct reader *r, struct walk *w, place p, unsigned op)
 	return end + 1;
 }
 
+/* Events of these phases are but counted (take_event()). */
+static bool is_idle(uint8_t phase)
+{
+	return phase && phase != 'X' && phase != 'B' && phase != 'E' && phase != 'i' &&
+	       phase != 'I' && phase != 'M';
+}
+
+static bool is_link(const struct key_row *row)
+{
+	switch (row->op) {
+	case KEY_INT:
+		return row->at == ARGSET_BYTES;
+	case KEY_DOUBLE:
+		return row->at == ARGSET_BANDWIDTH;
+	case KEY_GRID:
+		return false;
+	case KEY_COLUMN:
+		return row->at == offsetof(struct event, correlation) ||
+		       row->at == offsetof(struct event, sort_index);
+	default:
+		return true;
+	}
+}
+
+/* How the value of this key is read, by what of it is kept. */
+static unsigned op_of(const struct reader *r, const struct key_row *row)
+{
+	bool idle = is_idle(r->e.phase);
+
+	if (!idle && !(r->o->only_links && !is_link(row)))
+		return row->op;
+	switch (row->op) {
+	case KEY_TS:
+		return idle ? KEY_PAST_TIME : row->op;
+	case KEY_INT:
+	case KEY_COLUMN:
+		return KEY_PAST_INT;
+	case KEY_DOUBLE:
+		return KEY_PAST_DOUBLE;
+	case KEY_GRID:
+		return KEY_PAST_GRID;
+	default:
+		return row->op;
+	}
+}
+
 /* p behind a value, or at the event's {: at the next value, whose row is *ret; or behind the
  * event (*ret NULL). */
 static place step(struct reader *r, struct walk *w, place p, bool first, const struct key_row **ret)
@@ -128,22 +174,35 @@ static place step(struct reader *r, struct walk *w, place p, bool first, const s
 	}
 }
 
-/* The child of a node whose text stands at p. The one that was hit last comes first. */
-static struct stencil_node *next_node(struct reader *r, struct stencil_node *node, place p)
+INLINED bool is_here(const struct stencil_node *x, place p)
 {
-	for (unsigned i = 0; i < node->n_children; i++) {
-		uint16_t at = node->children[i];
-		struct stencil_node *x = &r->stencils.nodes[at];
+	if (~lex_same(p, x->text) & x->mask)
+		return false;
+	return x->len < LEX_STEP ||
+	       lex_equal(p + LEX_STEP, x->text + LEX_STEP, (size_t)x->len - LEX_STEP);
+}
 
-		if (!lex_equal(p, x->text, x->len))
+static struct stencil_node *other_node(struct stencil_node *node, place p)
+{
+	struct stencil_node *x;
+
+	for (unsigned i = 0; i < node->n_others; i++) {
+		x = node->others[i];
+		if (!is_here(x, p))
 			continue;
-		if (i) {
-			node->children[i] = node->children[i - 1];
-			node->children[i - 1] = at;
-		}
+		node->others[i] = node->child;
+		node->child = x;
 		return x;
 	}
 	return NULL;
+}
+
+/* The child of a node whose text stands at p. The one that was hit last comes first. */
+INLINED struct stencil_node *next_node(struct stencil_node *node, place p)
+{
+	if (!node->child)
+		return NULL;
+	return is_here(node->child, p) ? node->child : other_node(node, p);
 }
 
 static struct stencil_node *learn(struct reader *r, const struct walk *w,
@@ -158,15 +217,29 @@ static struct stencil_node *learn(struct reader *r, const struct walk *w,
 	x = stencil_add(&r->stencils, parent, from, (size_t)(p - from));
 	if (!x)
 		return NULL;
+	x->mask = x->len < LEX_STEP ? (1u << x->len) - 1 : LEX_ALL;
 	x->is_end = !row;
 	x->in_args = w->in_args;
-	x->op = row ? row->op : KEY_SKIP;
+	x->op = row ? (uint8_t)op_of(r, row) : KEY_SKIP;
 	x->at = row ? row->at : 0;
 	x->phase = w->phase;
 	x->has_cat = w->has_cat;
 	x->cat_text = r->e.cat_text;
+	x->is_marked = x->is_end || x->has_cat || x->phase;
 	memcpy(x->met, w->met, sizeof(x->met));
 	return x;
+}
+
+/* What the text of a node says by itself; is the event at its end? */
+INLINED bool pass_mark(struct reader *r, const struct stencil_node *node)
+{
+	if (node->phase)
+		r->e.phase = node->phase;
+	if (node->has_cat) {
+		r->e.cat_text = node->cat_text;
+		r->e.flags |= TRACE_HAS_CAT;
+	}
+	return node->is_end;
 }
 
 /* p at {; behind }. */
@@ -178,16 +251,10 @@ static place read_event(struct reader *r, place p)
 	unsigned op, at;
 
 	for (bool first = true;; first = false) {
-		next = node ? next_node(r, node, p) : NULL;
+		next = node ? next_node(node, p) : NULL;
 		if (next) {
 			p += next->len;
-			if (next->phase)
-				r->e.phase = next->phase;
-			if (next->has_cat) {
-				r->e.cat_text = next->cat_text;
-				r->e.flags |= TRACE_HAS_CAT;
-			}
-			if (next->is_end)
+			if (next->is_marked && pass_mark(r, next))
 				return p;
 			if (*p <= ' ') /* the same text, but with more blanks behind it */
 				p = lex_space(p);
@@ -206,7 +273,7 @@ static place read_event(struct reader *r, place p)
 			next = learn(r, &w, node, from, p, row);
 			if (!row)
 				return p;
-			op = row->op;
+			op = op_of(r, row);
 			at = row->at;
 		}
 		node = next;
@@ -221,7 +288,12 @@ static void begin(struct reader *r)
 	struct event *e = &r->e;
 	const int64_t none = TRACE_NONE;
 
-	memset(e, 0, offsetof(struct event, pack));
+	/* One by one: as one memset() it would be slow for its size. */
+	e->ts = e->dur = e->address = e->bytes = e->device_type = 0;
+	e->name = e->cat_text = e->label = 0;
+	e->track = 0;
+	e->cat = e->flags = e->phase = 0;
+	e->has_ts = e->has_track = false;
 	e->correlation = e->external = none;
 	e->allocated = e->reserved = e->device = e->sort_index = none;
 	e->stream = TRACE_NONE;

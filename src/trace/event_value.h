@@ -10,104 +10,24 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "trace/decimal.h"
-#include "trace/reading.h"
+#include "trace/event_skip.h"
 
-typedef const unsigned char *place;
-
-/* What most events come through. */
-#define INLINED static inline __attribute__((always_inline))
-
-static place bad(struct reader *r, place p, const char *expected)
+/* Behind a value of n bytes. Where it is as long as the one before it, that is taken for its
+ * length: the processor goes on from there before it has seen the digits, and what comes next does
+ * not wait for them. */
+INLINED place behind(place p, unsigned n, struct stencil_node *node)
 {
-	r->bad_at = p;
-	r->bad_expected = expected;
-	return NULL;
-}
+	unsigned width;
 
-static bool is_after_value(unsigned char c)
-{
-	return c == ',' || c == '}' || c == ']' || c == ':' || lex_is_space(c);
-}
-
-/* p at the opening quote; result at the closing one. */
-static place string_end(struct reader *r, place p, bool *ret_escaped)
-{
-	*ret_escaped = false;
-	for (p = lex_string(p + 1, r->end); p < r->end && *p == '\\'; p = lex_string(p + 2, r->end))
-		*ret_escaped = true;
-	return p < r->end ? p : bad(r, r->end, "a quote that ends the text");
-}
-
-/* p at [ or {: behind its match. A text must be followed by what may follow one, so that a
- * stray quote is found at once. */
-static place skip_nest(struct reader *r, place p)
-{
-	unsigned depth = 0;
-	bool escaped;
-
-	for (; p < r->end; p += LEX_STEP) {
-		uint32_t m = lex_brackets(p);
-
-		while (m) {
-			place at = p + __builtin_ctz(m);
-
-			if (*at == '"') {
-				place end = string_end(r, at, &escaped);
-
-				if (!end)
-					return NULL;
-				if (!is_after_value(end[1]))
-					return bad(r, end + 1, "a comma or a bracket after a text");
-				p = end + 1 - LEX_STEP;
-				break;
-			}
-			if (*at == '[' || *at == '{')
-				depth++;
-			else if (!--depth)
-				return at < r->end ? at + 1 : bad(r, r->end, "a bracket");
-			m &= m - 1;
-		}
+	if (!node)
+		return p + n;
+	width = node->width;
+	if (n == width) {
+		__asm__("" : "+r"(width)); /* or the compiler would add n */
+		return p + width;
 	}
-	return bad(r, r->end, "a closing bracket");
-}
-
-static place skip_word(struct reader *r, place p)
-{
-	static const char *const known[] = {"true", "false", "null"};
-	place from = p;
-	size_t len;
-	char show[64];
-	double d;
-
-	while (lex_is_word(*p))
-		p++;
-	if (p >= r->end || p == from)
-		return bad(r, p, "a value");
-	if (*from == '-' || (*from >= '0' && *from <= '9'))
-		return p;
-	len = (size_t)(p - from);
-	for (unsigned i = 0; i < 3; i++)
-		if (len == strlen(known[i]) && !memcmp(from, known[i], len))
-			return p;
-	notes_add(r->t, decimal_double(from, len, &d) ? NOTES_NON_FINITE : NOTES_BARE_WORD,
-		  reading_offset(r, from),
-		  "found %s, expected a number, a text in quotes, true, false or null",
-		  notes_show(from, p, show));
-	return p;
-}
-
-static place skip_value(struct reader *r, place p)
-{
-	bool escaped;
-
-	if (*p == '"') {
-		p = string_end(r, p, &escaped);
-		return p ? p + 1 : NULL;
-	}
-	if (*p == '[' || *p == '{')
-		return skip_nest(r, p);
-	return skip_word(r, p);
+	node->width = (uint8_t)n;
+	return p + n;
 }
 
 /* ---- values ------------------------------------------------------------------------- */
@@ -170,7 +90,8 @@ static place slow_number(struct reader *r, place p, int shift, int64_t *ret, boo
 	return text + n + quoted;
 }
 
-INLINED place read_int(struct reader *r, place p, int64_t *ret, bool *ret_has)
+INLINED place read_int(struct reader *r, place p, int64_t *ret, bool *ret_has,
+		       struct stencil_node *node)
 {
 	bool minus = *p == '-';
 	uint64_t v;
@@ -179,13 +100,14 @@ INLINED place read_int(struct reader *r, place p, int64_t *ret, bool *ret_has)
 	if (n && n < 16 && !lex_is_word(p[minus + n]) && p + minus + n < r->end) {
 		*ret = minus ? -(int64_t)v : (int64_t)v;
 		*ret_has = true;
-		return p + minus + n;
+		return behind(p, minus + n, node);
 	}
 	return slow_number(r, p, 0, ret, ret_has, &flags);
 }
 
 /* Microseconds as nanoseconds. */
-INLINED place read_time(struct reader *r, place p, int64_t *ret, bool *ret_has, bool *ret_fraction)
+INLINED place read_time(struct reader *r, place p, int64_t *ret, bool *ret_has, bool *ret_fraction,
+			struct stencil_node *node)
 {
 	uint64_t v, f;
 	unsigned n = decimal_digits16(p, &v), m, flags = 0;
@@ -199,12 +121,12 @@ INLINED place read_time(struct reader *r, place p, int64_t *ret, bool *ret_has, 
 			if (m && m <= 3 && ends_number(q[1 + m]) && q + 1 + m < r->end) {
 				*ret = (int64_t)(v * 1000 + f * decimal_pow10[3 - m]);
 				*ret_has = *ret_fraction = true;
-				return q + 1 + m;
+				return behind(p, n + 1 + m, node);
 			}
 		} else if (ends_number(*q) && q < r->end) {
 			*ret = (int64_t)(v * 1000);
 			*ret_has = true;
-			return q;
+			return behind(p, n, node);
 		}
 	}
 	p = slow_number(r, p, 3, ret, ret_has, &flags);
@@ -265,13 +187,91 @@ static place read_grid(struct reader *r, place p, enum argset_field field)
 		at = lex_space(at + 1);
 		if (!((*at >= '0' && *at <= '9') || *at == '-'))
 			break;
-		end = read_int(r, at, &v, &has);
+		end = read_int(r, at, &v, &has, NULL);
 		if (!end || !has)
 			return end;
 		argset_int(&r->e.pack, field + i, v);
 		at = lex_space(end);
 	}
 	return *at == ']' && at < r->end ? at + 1 : skip_value(r, p);
+}
+
+/* ---- numbers that nobody wants --------------------------------------------------------- */
+
+INLINED place past_int(struct reader *r, place p, struct stencil_node *node)
+{
+	unsigned minus = *p == '-', n;
+	uint64_t v;
+	int64_t none;
+	bool has;
+
+	n = decimal_digits16(p + minus, &v);
+	if (n && n < 16 && !lex_is_word(p[minus + n]) && p + minus + n < r->end)
+		return behind(p, minus + n, node);
+	return read_int(r, p, &none, &has, NULL);
+}
+
+/* p behind digits: behind a point and its digits, at most so many; NULL: look closer. */
+INLINED place past_digits(const struct reader *r, place p, unsigned most)
+{
+	uint64_t v;
+	unsigned m;
+
+	if (*p == '.') {
+		m = decimal_digits8(p + 1, &v);
+		if (!m || m > most)
+			return NULL;
+		p += 1 + m;
+	}
+	return ends_number(*p) && p < r->end ? p : NULL;
+}
+
+/* The event has a ts: that tells what can be mended. */
+INLINED place past_time(struct reader *r, place p, struct stencil_node *node)
+{
+	uint64_t v;
+	unsigned n = decimal_digits16(p, &v);
+	place end = n && (n < 16 || *p < '9') ? past_digits(r, p + n, 3) : NULL;
+	int64_t none;
+	bool fraction;
+
+	if (!end)
+		return read_time(r, p, &none, &r->e.has_ts, &fraction, NULL);
+	r->e.has_ts = true;
+	return behind(p, (unsigned)(end - p), node);
+}
+
+static place past_double(struct reader *r, place p, struct stencil_node *node)
+{
+	uint64_t v;
+	unsigned n = decimal_digits8(p, &v), shared = r->e.pack.n_shared;
+	place end = n && n < 8 ? past_digits(r, p + n, 8) : NULL;
+
+	if (end)
+		return behind(p, (unsigned)(end - p), node);
+	end = read_double(r, p, ARGSET_OCCUPANCY);
+	r->e.pack.n_shared = shared;
+	return end;
+}
+
+static place past_grid(struct reader *r, place p, struct stencil_node *node)
+{
+	unsigned n, shared = r->e.pack.n_shared;
+	place at = p;
+	uint64_t v;
+
+	for (unsigned i = 0; i < 3 && *at == (i ? ',' : '['); i++) {
+		at = lex_space(at + 1);
+		n = decimal_digits8(at, &v);
+		if (!n || n > 7)
+			break;
+		at += n;
+	}
+	if (*at == ']' && at < r->end && at - p < UINT8_MAX)
+		return behind(p, (unsigned)(at + 1 - p), node);
+	at = read_grid(r, p, ARGSET_GRID);
+	r->e.pack.n_shared = shared;
+	return at;
 }
 
 /* ---- texts, by guess ------------------------------------------------------------------ */
@@ -403,7 +403,8 @@ static place read_phase(struct reader *r, place p)
 }
 
 /* pid or tid: where it stands is remembered, take_event() looks for the track. */
-INLINED place read_place(struct reader *r, place p, place *ret_text, size_t *ret_len)
+INLINED place read_place(struct reader *r, place p, place *ret_text, size_t *ret_len,
+			 struct stencil_node *node)
 {
 	bool quoted = *p == '"';
 	uint64_t v;
@@ -413,7 +414,7 @@ INLINED place read_place(struct reader *r, place p, place *ret_text, size_t *ret
 	if (n && !lex_is_word(p[n]) && p + n < r->end) {
 		*ret_text = p;
 		*ret_len = n;
-		return p + n;
+		return behind(p, n, node);
 	}
 	end = skip_value(r, p);
 	if (!end)
@@ -423,27 +424,43 @@ INLINED place read_place(struct reader *r, place p, place *ret_text, size_t *ret
 	return end;
 }
 
-static place skip_plain(struct reader *r, place p)
+static place skip_plain(struct reader *r, place p, struct stencil_node *node)
 {
 	uint64_t v;
 	unsigned n = decimal_digits16(p, &v);
 
-	return n && p[n] == ',' ? p + n : skip_value(r, p);
+	return n && !lex_is_word(p[n]) && p + n < r->end ? behind(p, n, node) : skip_value(r, p);
 }
 
 /* A text that is no number (AMD's "0x0") is no stream. */
-static place read_stream(struct reader *r, place p)
+static place read_stream(struct reader *r, place p, struct stencil_node *node)
 {
 	int64_t v = TRACE_NONE;
 	bool has = false;
 
 	if (*p == '"' && p[1] == '0' && p[2] == 'x')
 		return skip_value(r, p);
-	p = read_int(r, p, &v, &has);
+	p = read_int(r, p, &v, &has, node);
 	if (!has || v < TRACE_NONE)
 		v = TRACE_NONE;
 	r->e.stream = v > INT32_MAX ? INT32_MAX : (int32_t)v;
 	return p;
+}
+
+INLINED place read_past(struct reader *r, place p, unsigned op, struct stencil_node *node)
+{
+	switch (op) {
+	case KEY_PAST_INT:
+		return past_int(r, p, node);
+	case KEY_PAST_TIME:
+		return past_time(r, p, node);
+	case KEY_PAST_DOUBLE:
+		return past_double(r, p, node);
+	case KEY_PAST_GRID:
+		return past_grid(r, p, node);
+	default:
+		return skip_plain(r, p, node);
+	}
 }
 
 /* The value at p of the key with this op. node: where it is in the tree, for guesses; NULL. */
@@ -463,30 +480,30 @@ static place read_value(struct reader *r, place p, unsigned op, unsigned at,
 		e->flags |= *p == '"' ? TRACE_HAS_CAT : 0;
 		return read_text(r, p, &e->cat_text, NULL);
 	case KEY_PID:
-		return read_place(r, p, &r->pid, &r->pid_len);
+		return read_place(r, p, &r->pid, &r->pid_len, node);
 	case KEY_TID:
-		return read_place(r, p, &r->tid, &r->tid_len);
+		return read_place(r, p, &r->tid, &r->tid_len, node);
 	case KEY_TS:
-		p = read_time(r, p, &v, &e->has_ts, &fraction);
+		p = read_time(r, p, &v, &e->has_ts, &fraction, node);
 		e->ts = e->has_ts ? v : 0;
 		e->flags |= fraction ? TRACE_TS_FRACTION : 0;
 		return p;
 	case KEY_DUR:
-		p = read_time(r, p, &v, &has, &fraction);
+		p = read_time(r, p, &v, &has, &fraction, NULL); /* of any length */
 		e->dur = has ? v : 0;
 		e->flags = has ? e->flags | TRACE_HAS_DUR : e->flags & ~TRACE_HAS_DUR;
 		return p;
 	case KEY_COLUMN:
-		p = read_int(r, p, &v, &has);
+		p = read_int(r, p, &v, &has, node);
 		if (has)
 			*(int64_t *)((char *)e + at) = v;
 		return p;
 	case KEY_STREAM:
-		return read_stream(r, p);
+		return read_stream(r, p, node);
 	case KEY_LABEL:
 		return read_text(r, p, &e->label, NULL);
 	case KEY_INT:
-		p = read_int(r, p, &v, &has);
+		p = read_int(r, p, &v, &has, node);
 		if (has)
 			argset_int(&e->pack, at, v);
 		return p;
@@ -498,7 +515,7 @@ static place read_value(struct reader *r, place p, unsigned op, unsigned at,
 	case KEY_GRID:
 		return read_grid(r, p, at);
 	default:
-		return skip_plain(r, p);
+		return read_past(r, p, op, node);
 	}
 }
 

@@ -27,7 +27,12 @@ enum key_op {
 	KEY_DOUBLE,
 	KEY_TEXT,
 	KEY_JSON,
-	KEY_GRID
+	KEY_GRID,
+	/* As those without PAST, for what is odd in them; nothing is kept. */
+	KEY_PAST_INT,
+	KEY_PAST_TIME, /* ts */
+	KEY_PAST_DOUBLE,
+	KEY_PAST_GRID
 };
 
 struct key_row {

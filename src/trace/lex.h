@@ -177,8 +177,12 @@ static inline bool lex_is_space(unsigned char c)
 /* A character of a number, or of a word without quotes such as N/A. */
 static inline bool lex_is_word(unsigned char c)
 {
-	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '-' ||
-	       c == '+' || c == '.' || c == '/' || c == '_';
+	static const bool words[256] = {
+		['0' ... '9'] = true, ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['-'] = true,
+		['+'] = true,         ['.'] = true,         ['/'] = true,         ['_'] = true,
+	};
+
+	return words[c];
 }
 
 static inline const unsigned char *lex_space(const unsigned char *p)

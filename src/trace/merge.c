@@ -65,12 +65,13 @@ static int put_one(struct trace *const t[], size_t i, const struct merge_options
 	s->flow = (int64_t)i << 32;
 	s->ts = (o->offsets ? o->offsets[i] : 0);
 	if ((m->base_ns != 0) == (first->base_ns != 0))
-		s->ts += m->base_ns - first->base_ns;
+		s->ts = (int64_t)((uint64_t)s->ts + (uint64_t)m->base_ns -
+				  (uint64_t)first->base_ns);
 	else
 		result->is_one_clock = false;
 	if (cut.from || cut.to) {
-		cut.from -= s->ts;
-		cut.to -= s->ts;
+		cut.from = (int64_t)((uint64_t)cut.from - (uint64_t)s->ts);
+		cut.to = (int64_t)((uint64_t)cut.to - (uint64_t)s->ts);
 	}
 	rc = convert_events(t[i], &cut, s, sink, has_event, &one, e);
 	s->label = NULL;

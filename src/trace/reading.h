@@ -92,6 +92,7 @@ struct trace {
 	uint64_t phases[256];
 	uint64_t cats[TRACE_CATS];
 	uint64_t broken;      /* rows with TRACE_BROKEN */
+	bool has_fractions;   /* some row has TRACE_TS_FRACTION */
 	uint64_t text_fields; /* a bit for each enum argset_field of texts that some row has */
 	uint64_t json, peak, spilled;
 	/* Rules for rows of the file, applied when a block comes back. */

@@ -10,9 +10,15 @@
 
 int stencil_init(struct stencil_tree *t)
 {
-	t->nodes = calloc(STENCIL_NODES, sizeof(*t->nodes));
+	void *nodes;
+
+	/* Nodes are cleared as they are added. */
+	if (posix_memalign(&nodes, 64, STENCIL_NODES * sizeof(*t->nodes)))
+		return -ENOMEM;
+	t->nodes = nodes;
+	t->nodes[0] = (struct stencil_node){.child = NULL};
 	t->n = 1;
-	return t->nodes ? 0 : -ENOMEM;
+	return 0;
 }
 
 void stencil_done(struct stencil_tree *t)
@@ -26,10 +32,13 @@ struct stencil_node *stencil_add(struct stencil_tree *t, struct stencil_node *pa
 {
 	struct stencil_node *x;
 
-	if (t->n == STENCIL_NODES || len > STENCIL_TEXT || parent->n_children == STENCIL_CHILDREN)
+	if (t->n == STENCIL_NODES || len > STENCIL_TEXT || parent->n_others == STENCIL_CHILDREN - 1)
 		return NULL;
-	x = &t->nodes[t->n];
-	parent->children[parent->n_children++] = (uint16_t)t->n++;
+	x = &t->nodes[t->n++];
+	*x = (struct stencil_node){.child = NULL};
+	if (parent->child)
+		parent->others[parent->n_others++] = parent->child;
+	parent->child = x;
 	memcpy(x->text, text, len);
 	x->len = (uint8_t)len;
 	return x;

@@ -16,20 +16,24 @@
 #define STENCIL_CHILDREN 16u
 
 struct stencil_node {
-	uint16_t children[STENCIL_CHILDREN]; /* hit last first */
-	uint8_t n_children;
-	uint8_t len;  /* of text */
-	bool is_end;  /* the text closes the event; else a value of row follows */
-	bool in_args; /* the value is one of args */
-	uint8_t op;   /* of the key */
+	struct stencil_node *child; /* the one that was hit last; NULL none */
+	uint32_t mask;              /* of text: what the first compare must find (event.c) */
 	uint16_t at;
-	uint8_t phase;     /* value of ph in the text; 0 none */
-	bool has_cat;      /* a cat is in the text */
+	uint8_t op;     /* of the key */
+	uint8_t len;    /* of text */
+	uint8_t width;  /* of the value that was met last, if it was a number */
+	bool is_marked; /* there is more to do than to read a value: one of the next */
+	bool is_end;    /* the text closes the event; else a value of row follows */
+	bool has_cat;   /* a cat is in the text */
+	uint8_t phase;  /* value of ph in the text; 0 none */
+	bool in_args;   /* the value is one of args */
+	unsigned char text[STENCIL_TEXT + STENCIL_PAD];
+	uint8_t n_others;
 	uint32_t cat_text; /* its id */
 	uint64_t met[2];   /* keys up to here: of the event, of args */
 	uint64_t history;  /* of texts that were its value, 8 bits each: context of guesses */
-	unsigned char text[STENCIL_TEXT + STENCIL_PAD];
-};
+	struct stencil_node *others[STENCIL_CHILDREN - 1];
+} __attribute__((aligned(64)));
 
 struct stencil_tree {
 	struct stencil_node *nodes; /* [0] is the root */

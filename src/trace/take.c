@@ -72,6 +72,8 @@ static int take_memory(struct reader *r)
 	int rc;
 
 	find_track(r);
+	if (r->o->only_links)
+		return r->rc;
 	m = (struct trace_memory){
 		.ts = e->ts,
 		.bytes = e->bytes,
@@ -132,6 +134,7 @@ static int append(struct reader *r, const struct block_row *row)
 	if (!rc) {
 		r->t->cats[row->cat]++;
 		r->t->broken += (row->flags & TRACE_BROKEN) != 0;
+		r->t->has_fractions |= (row->flags & TRACE_TS_FRACTION) != 0;
 		if (r->t->blocks.rows % TRACE_BLOCK_ROWS == 0)
 			rc = finish_budget(r);
 	}

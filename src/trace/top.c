@@ -11,7 +11,7 @@
 #include "trace/reading.h"
 #include "trace/source.h"
 
-#define PIECE (1u << 20)   /* bytes read at a time */
+#define PIECE (256u << 10) /* bytes read at a time, which stay in the processor's cache */
 #define SPARE (64u << 10)  /* for what is kept from one piece to the next */
 #define FIND_KEY (1 << 20) /* bytes to look for the next key in */
 #define UNCLEAR (1u << 20) /* an event longer than this is looked at for its end */
@@ -36,6 +36,8 @@ struct top {
 	bool has_events; /* the events' array was met */
 	place rest;      /* what must be kept for the next piece */
 	bool after_comma, after_event, in_gap, in_text;
+	uint64_t gap;   /* what lay between two events: a comma and blanks */
+	unsigned n_gap; /* its bytes, 8 at most; 0 not known */
 	unsigned depth; /* SKIPPING */
 	int64_t told;   /* progress: when last, ns */
 };
@@ -151,9 +153,37 @@ static place one_event(struct top *x, place p)
 	return next;
 }
 
+/* p behind an event: at the next one, if between them is what was between others. */
+static inline place pass_gap(struct top *x, place p)
+{
+	unsigned n = x->n_gap;
+
+	if (!n || (lex_load64(p) ^ x->gap) << (64 - 8 * n) || p[n] != '{' || p + n >= x->r->end)
+		return p;
+	x->after_comma = true;
+	return p + n;
+}
+
+/* from: where an event ended, p: where the next begins; NULL: that is known. */
+static void learn_gap(struct top *x, place from, place p)
+{
+	size_t n = from ? (size_t)(p - from) : SIZE_MAX;
+	unsigned commas = 0;
+
+	if (n > sizeof(x->gap))
+		return;
+	for (; from < p && (*from == ',' || lex_is_space(*from)); from++)
+		commas += *from == ',';
+	if (from != p || commas != 1)
+		return;
+	x->gap = lex_load64(p - n);
+	x->n_gap = (unsigned)n;
+}
+
 static place in_events(struct top *x, place p)
 {
 	struct reader *r = x->r;
+	place from = NULL; /* where an event ended */
 
 	while (!r->rc) {
 		p = lex_space(p);
@@ -162,6 +192,7 @@ static place in_events(struct top *x, place p)
 		if (*p == '{') {
 			place next = one_event(x, p);
 
+			learn_gap(x, from, p);
 			if (next && !x->after_comma && x->after_event)
 				notes_add(r->t, NOTES_COMMA, reading_offset(r, p),
 					  "no comma between events");
@@ -172,7 +203,8 @@ static place in_events(struct top *x, place p)
 			}
 			x->after_comma = x->in_gap = false;
 			x->after_event = true;
-			p = next;
+			p = pass_gap(x, next);
+			from = p == next ? p : NULL;
 		} else if (*p == ',') {
 			if (x->after_comma)
 				notes_add(r->t, NOTES_COMMA, reading_offset(r, p),

@@ -254,6 +254,11 @@ uint64_t trace_broken(const struct trace *t)
 	return t->broken;
 }
 
+bool trace_has_fractions(const struct trace *t)
+{
+	return t->has_fractions;
+}
+
 bool trace_has_dims(const struct trace *t)
 {
 	return t->text_fields & 1ull << ARGSET_DIMS;

@@ -180,6 +180,9 @@ struct trace_options {
 	const char *temporary; /* folder of the spill file; NULL: $TMPDIR, else /var/tmp */
 	bool only_columns;     /* leave dims, stacks and the like out, not what names a
 				  collective: less memory, faster */
+	bool only_links;       /* of arguments that are numbers only correlation, stream, bytes and
+				  bandwidth, and no "[memory]" instants: all that tables of
+				  devices need */
 	struct trace_progress progress;
 };
 
@@ -227,7 +230,8 @@ const struct trace_note *trace_notes(const struct trace *t, size_t *ret_n);
  * category. cat_text: name of a category as the file wrote it first. */
 uint64_t trace_phase_count(const struct trace *t, char phase);
 uint64_t trace_cat_count(const struct trace *t, enum trace_cat cat);
-uint64_t trace_broken(const struct trace *t); /* rows with TRACE_BROKEN */
+uint64_t trace_broken(const struct trace *t);    /* rows with TRACE_BROKEN */
+bool trace_has_fractions(const struct trace *t); /* has any row TRACE_TS_FRACTION? */
 /* Has any row an operator's shapes ("Input Dims"), a recorded stack? */
 bool trace_has_dims(const struct trace *t);
 bool trace_has_stacks(const struct trace *t);

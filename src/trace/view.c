@@ -19,7 +19,7 @@ static int gather(struct view_work *w)
 	return rc;
 }
 
-/* HTA's times begin at the first row of any rank. */
+/* HTA's times begin at the first row of any rank. Those of rows follow in view_filter(). */
 static void align(struct view *views, size_t n)
 {
 	int64_t origin = INT64_MAX;
@@ -32,10 +32,7 @@ static void align(struct view *views, size_t n)
 	for (i = 0; i < n && origin != INT64_MAX; i++) {
 		v = &views[i];
 		v->origin = origin;
-		for (k = 0; k < v->n; k++) {
-			v->rows[k].ts -= origin;
-			v->rows[k].end -= origin;
-		}
+		v->origin_us = view_us(origin);
 		for (k = 0; k < v->n_steps; k++) {
 			v->steps[k].ts -= origin;
 			v->steps[k].end -= origin;
@@ -128,6 +125,9 @@ int view_new(struct trace *const traces[], size_t n, const struct view_options *
 		free(works[i].names);
 		free(works[i].tracks);
 		free(works[i].marks);
+		free(works[i].ts);
+		free(works[i].numbers);
+		free(works[i].on_device);
 		view_index_free(works[i].groups);
 		free(works[i].kept);
 		free(works[i].moved);

@@ -73,12 +73,15 @@ struct view {
 	bool rounded;        /* hta: times were rounded */
 	bool dropped_last;   /* hta: rows of the last step are not here */
 	int64_t origin;      /* ns that were subtracted from times (hta; 0 for exact) */
+	double origin_us;    /* view_us() of that */
 	int64_t first, last; /* smallest ts, largest end of all rows, with those that devices_only
 				left out; 0, 0 without rows */
 	int64_t last_ts;     /* largest ts of those */
 	uint64_t left_out;   /* rows with a duration that the rule leaves out: broken ones, and
 				times beyond 73 years or 104 days of duration */
-	struct view_index *linked; /* made by view_linked() */
+	struct view_index *linked;         /* made by view_linked() */
+	uint32_t *devices, *devices_table; /* of view_devices() */
+	size_t n_devices;
 };
 
 struct view_options {
@@ -114,11 +117,36 @@ struct view_link {
 };
 struct view_link view_linked(struct view *v, int64_t correlation); /* n 0: none, no memory */
 
+/* Places in v->rows of those with is_gpu, by time; by_table: in the order of table, where there is
+ * one. NULL: no memory. */
+const uint32_t *view_devices(struct view *v, bool by_table, size_t *ret_n);
+
 /* Times in us as a program reads them that keeps us in doubles: what HTA computes with. */
-double view_us(int64_t ns);                                        /* of a duration */
-double view_since_us(const struct view *v, int64_t ts);            /* of a time, since origin */
-double view_ts_us(const struct view *v, const struct view_row *r); /* the same of a row's ts */
-double view_end_us(const struct view *v, const struct view_row *r);
+#define VIEW_DOUBLE_EXACT (1ll << 53)    /* a double holds every integer below */
+double view_parts_us(int64_t ns);        /* view_us() where they are not whole us */
+static inline double view_us(int64_t ns) /* of a duration */
+{
+	int64_t us = ns / 1000;
+
+	if (us * 1000 == ns && us < VIEW_DOUBLE_EXACT && us > -VIEW_DOUBLE_EXACT)
+		return (double)us;
+	return view_parts_us(ns);
+}
+
+static inline double view_since_us(const struct view *v, int64_t ts) /* of a time, since origin */
+{
+	return view_us(ts + v->origin) - v->origin_us;
+}
+
+static inline double view_ts_us(const struct view *v, const struct view_row *r)
+{
+	return view_since_us(v, r->ts);
+}
+
+static inline double view_end_us(const struct view *v, const struct view_row *r)
+{
+	return view_ts_us(v, r) + view_us(r->end - r->ts);
+}
 
 /* A sort key and the element that it belongs to. */
 struct view_key {

@@ -12,7 +12,8 @@
 
 #include "base/bigmem.h"
 
-#define AHEAD 16 /* rows whose places are fetched before they are written */
+#define AHEAD 16                 /* rows whose places are fetched before they are written */
+#define RESERVED_ROWS (1u << 24) /* 1 GiB of addresses */
 #define TS_MOST (1ll << 61)
 #define DUR_MOST (1ll << 53)
 
@@ -86,23 +87,6 @@ static int know_tracks(struct view_work *w)
 	for (i = 0; i < n; i++)
 		know_track(w, i);
 	return 0;
-}
-
-/* HTA rounds if pandas made the column of ts one of doubles: one fraction is enough. */
-static bool has_fractions(struct trace *t)
-{
-	uint32_t k, i, n,
-		blocks = (uint32_t)((trace_rows(t) + TRACE_BLOCK_ROWS - 1) / TRACE_BLOCK_ROWS);
-	const struct trace_block *b;
-
-	for (k = 0; k < blocks; k++) {
-		b = trace_block(t, k);
-		n = trace_block_rows(t, k);
-		for (i = 0; i < n; i++)
-			if (b->flags[i] & TRACE_TS_FRACTION)
-				return true;
-	}
-	return false;
 }
 
 /* ts up and end down to whole us, in doubles as HTA has them. */
@@ -226,22 +210,36 @@ static void measure(struct view_work *w, const struct trace_block *b, uint32_t i
 
 /* ---- hta: as in the file ------------------------------------------------------------- */
 
+static bool more(void *items, size_t want, size_t size)
+{
+	void **at = items, *p = realloc(*at, want * size);
+
+	if (p)
+		*at = p;
+	return p;
+}
+
+/* There are no more than the trace has, and what is not touched takes no memory. */
 static int grow(struct view_work *w)
 {
 	struct view *v = w->v;
-	size_t want = w->cap ? w->cap + w->cap / 2 : 4096;
-	struct view_row *rows;
+	uint64_t rows = trace_rows(v->trace);
+	size_t want = w->cap ? w->cap + w->cap / 2 : rows < RESERVED_ROWS ? rows : RESERVED_ROWS;
 
 	if (v->n < w->cap)
 		return 0;
 	if (v->n >= VIEW_ROWS_MAX)
 		return -EOVERFLOW;
-	rows = realloc(v->rows, want * sizeof(*rows));
-	if (!rows)
+	if (!more(&v->rows, want, sizeof(*v->rows)) || !more(&w->ts, want, sizeof(*w->ts)) ||
+	    !more(&w->numbers, want, sizeof(*w->numbers)) || !more(&w->on_device, want, 1))
 		return -ENOMEM;
-	v->rows = rows;
 	w->cap = want;
 	return 0;
+}
+
+static bool is_on_device(const struct view_work *w, const struct view_row *r)
+{
+	return (r->stream >= 0 && r->correlation >= 0) || w->names[r->name].is_sync;
 }
 
 static int take(struct view_work *w, const struct trace_block *b, uint32_t i, uint32_t row)
@@ -262,11 +260,14 @@ static int take(struct view_work *w, const struct trace_block *b, uint32_t i, ui
 		rc = grow(w);
 	if (rc)
 		return rc;
-	r = &v->rows[v->n++];
+	r = &v->rows[v->n];
 	r->ts = at.ts;
 	r->end = at.end;
 	r->row = row;
 	fill(w, b, i, r);
+	w->ts[v->n] = r->ts;
+	w->numbers[v->n] = r->correlation;
+	w->on_device[v->n++] = is_on_device(w, r);
 	return 0;
 }
 
@@ -483,7 +484,8 @@ int view_collect(struct view_work *w)
 		rc = know_tracks(w);
 	if (rc)
 		return rc;
-	v->rounded = v->rule == VIEW_HTA && has_fractions(v->trace);
+	/* HTA rounds if pandas made the column of ts one of doubles: one fraction is enough. */
+	v->rounded = v->rule == VIEW_HTA && trace_has_fractions(v->trace);
 	v->first = INT64_MAX;
 	v->last = v->last_ts = INT64_MIN;
 	rc = v->rule == VIEW_EXACT ? collect_exact(w) : walk(w, NULL);

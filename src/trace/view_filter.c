@@ -23,21 +23,18 @@ static void mark_hosts(const struct view_work *w, uint8_t *keep)
 	const struct view_row *r;
 	size_t i;
 
-	for (i = 0; i < v->n; i++) {
-		r = &v->rows[i];
-		if (view_on_device(w, r) || w->names[r->name].step < 0)
+	for (i = 0; i < w->n_marks; i++) {
+		r = &v->rows[w->marks[i]];
+		if (w->on_device[w->marks[i]])
 			continue;
 		start = r->ts > start ? r->ts : start;
 		end = r->end > end ? r->end : end;
 	}
 	if (start == INT64_MIN)
 		return;
-	for (i = 0; i < v->n; i++) {
-		r = &v->rows[i];
-		if (view_on_device(w, r))
-			continue;
-		keep[i] = w->o->include_last ? r->ts <= end + v->origin : r->ts < start;
-	}
+	for (i = 0; i < v->n; i++)
+		keep[i] = !w->on_device[i] &&
+			  (w->o->include_last ? w->ts[i] - v->origin <= end : w->ts[i] < start);
 }
 
 /* One correlation of which a host row stays. */
@@ -64,7 +61,7 @@ static size_t join(const struct view_work *w, const uint8_t *keep, uint32_t *cop
 		first = VIEW_NO_ROW;
 		for (k = n; k-- > 0;) {
 			hosts += keep[x->rows[i + k]];
-			if (view_on_device(w, &v->rows[x->rows[i + k]]))
+			if (w->on_device[x->rows[i + k]])
 				first = x->rows[i + k];
 		}
 		if (!hosts || first == VIEW_NO_ROW)
@@ -76,7 +73,7 @@ static size_t join(const struct view_work *w, const uint8_t *keep, uint32_t *cop
 		hosts = copies[i];
 		for (k = 0; k < by_first[i].n; k++) {
 			id = x->rows[by_first[i].group + k];
-			if (!view_on_device(w, &v->rows[id]))
+			if (!w->on_device[id])
 				continue;
 			copies[id] = hosts;
 			*ret_total += hosts;
@@ -143,19 +140,6 @@ static int drop_last(struct view_work *w)
 	return rc;
 }
 
-/* The span of what is left; with devices_only and nothing dropped it is that of all. */
-static void measure(struct view *v)
-{
-	size_t i;
-
-	v->first = v->last = v->last_ts = 0;
-	for (i = 0; i < v->n; i++) {
-		v->first = !i || v->rows[i].ts < v->first ? v->rows[i].ts : v->first;
-		v->last = !i || v->rows[i].end > v->last ? v->rows[i].end : v->last;
-		v->last_ts = !i || v->rows[i].ts > v->last_ts ? v->rows[i].ts : v->last_ts;
-	}
-}
-
 /* ---- by time ------------------------------------------------------------------------- */
 
 /* The row that is i-th in HTA's table. */
@@ -188,17 +172,16 @@ static int order_tie(const struct view_work *w, uint32_t *order, size_t n)
 
 static int order_ties(const struct view_work *w, uint32_t *order)
 {
-	const struct view_row *rows = w->v->rows, *r, *last = NULL;
+	const struct view_row *rows = w->v->rows;
 	bool ordered = true;
+	uint32_t at, last = 0;
 	size_t i, from = 0;
 	int rc = 0;
 
-	for (i = 0; i < w->n_kept && !rc; i++, last = r) {
-		if (i + 8 < w->n_kept)
-			__builtin_prefetch(&rows[kept(w, order[i + 8])]);
-		r = &rows[kept(w, order[i])];
-		if (i && r->ts == last->ts) {
-			ordered = ordered && r->index >= last->index;
+	for (i = 0; i < w->n_kept && !rc; i++, last = at) {
+		at = kept(w, order[i]);
+		if (i && w->ts[at] == w->ts[last]) {
+			ordered = ordered && rows[at].index >= rows[last].index;
 			continue;
 		}
 		if (!ordered)
@@ -218,7 +201,7 @@ static int order_rows(const struct view_work *w, uint32_t **ret_order)
 	int rc = ts ? 0 : -ENOMEM;
 
 	for (i = 0; !rc && i < w->n_kept; i++)
-		ts[i] = w->v->rows[kept(w, i)].ts;
+		ts[i] = w->ts[kept(w, i)];
 	if (!rc)
 		rc = view_order(ts, w->n_kept, false, &order);
 	free(ts);
@@ -282,26 +265,75 @@ static int copy_rows(struct view_work *w, const uint32_t *order)
 	return 0;
 }
 
-/* The rows that are kept, by time; to: where each comes to. A second array is fast; where it
- * would be large, rows of which all are kept move within their own, in the order of chains. */
-static int put_rows(struct view_work *w, const uint32_t *order, const uint32_t *to)
+/* Times are since the origin from here on, and pairs are where rows now are. The span of what is
+ * left: with devices_only and nothing dropped it is that of all, and stays. */
+static void settle_rows(const struct view_work *w, const uint32_t *to, bool drop)
 {
 	struct view *v = w->v;
+	int64_t last = INT64_MIN;
 	struct view_row *r;
 	size_t i;
-	int rc = !w->kept && v->n > COPIED_ROWS ? permute(v, to) : copy_rows(w, order);
 
-	for (i = 0; !rc && i < v->n; i++) {
+	v->n_devices = 0;
+	for (i = 0; i < v->n; i++) {
 		r = &v->rows[i];
+		r->ts -= v->origin;
+		r->end -= v->origin;
+		last = r->end > last ? r->end : last;
 		if (r->pair != VIEW_NO_ROW && w->moved)
 			r->pair = w->moved[r->pair];
 		if (r->pair != VIEW_NO_ROW)
 			r->pair = to[r->pair];
+		v->devices[v->n_devices] = (uint32_t)i;
+		v->n_devices += r->is_gpu;
 	}
-	return rc;
+	if (!drop)
+		return;
+	v->first = v->n ? v->rows[0].ts : 0;
+	v->last_ts = v->n ? v->rows[v->n - 1].ts : 0;
+	v->last = v->n ? last : 0;
 }
 
-static int sort_rows(struct view_work *w)
+/* The rows that are kept, by time; to: where each comes to. A second array is fast; where it
+ * would be large, rows of which all are kept move within their own, in the order of chains. */
+static int put_rows(struct view_work *w, const uint32_t *order, const uint32_t *to, bool drop)
+{
+	struct view *v = w->v;
+	int rc = !w->kept && v->n > COPIED_ROWS ? permute(v, to) : copy_rows(w, order);
+
+	if (rc)
+		return rc;
+	v->devices = bigmem_alloc((v->n + 1) * sizeof(*v->devices));
+	if (!v->devices)
+		return -ENOMEM;
+	settle_rows(w, to, drop);
+	return 0;
+}
+
+/* The device's rows as HTA's table has them. */
+static int order_devices(struct view *v)
+{
+	uint64_t *is_device = calloc(v->n / 64 + 1, sizeof(*is_device)); /* a bit each */
+	uint32_t id;
+	size_t i, n = 0;
+
+	v->devices_table = bigmem_alloc((v->n_devices + 1) * sizeof(*v->devices_table));
+	if (!is_device || !v->devices_table) {
+		free(is_device);
+		return -ENOMEM;
+	}
+	for (i = 0; i < v->n_devices; i++)
+		is_device[v->devices[i] / 64] |= 1ull << v->devices[i] % 64;
+	for (i = 0; i < v->n; i++) {
+		id = v->table[i];
+		v->devices_table[n] = id;
+		n += is_device[id / 64] >> id % 64 & 1;
+	}
+	free(is_device);
+	return 0;
+}
+
+static int sort_rows(struct view_work *w, bool drop)
 {
 	uint32_t *order, *to;
 	size_t i;
@@ -313,14 +345,15 @@ static int sort_rows(struct view_work *w)
 	if (!rc) {
 		for (i = 0; i < w->n_kept; i++)
 			to[order[i]] = (uint32_t)i;
-		rc = put_rows(w, order, to);
+		rc = put_rows(w, order, to, drop);
 		free(order);
 	}
-	if (rc)
+	if (rc) {
 		free(to);
-	else
-		w->v->table = to;
-	return rc;
+		return rc;
+	}
+	w->v->table = to;
+	return order_devices(w->v);
 }
 
 int view_filter(struct view_work *w, bool drop)
@@ -328,12 +361,22 @@ int view_filter(struct view_work *w, bool drop)
 	int rc = drop ? drop_last(w) : 0;
 
 	if (!rc)
-		rc = sort_rows(w);
-	if (!rc && drop) {
+		rc = sort_rows(w, drop);
+	if (!rc && drop)
 		w->v->dropped_last = !w->o->include_last;
-		measure(w->v);
-	}
 	return rc;
+}
+
+static void measure(struct view *v)
+{
+	size_t i;
+
+	v->first = v->last = v->last_ts = 0;
+	for (i = 0; i < v->n; i++) {
+		v->first = !i || v->rows[i].ts < v->first ? v->rows[i].ts : v->first;
+		v->last = !i || v->rows[i].end > v->last ? v->rows[i].end : v->last;
+		v->last_ts = !i || v->rows[i].ts > v->last_ts ? v->rows[i].ts : v->last_ts;
+	}
 }
 
 static bool is_in_time(const struct view_options *o, int64_t ts)

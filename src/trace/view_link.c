@@ -12,47 +12,33 @@
 
 #define AHEAD 16 /* rows that are fetched before they are looked at */
 
-bool view_on_device(const struct view_work *w, const struct view_row *r)
+/* Correlations as keys, sorted: rows of one are neighbours, in the order of rows. */
+static int index_sorted(const int64_t *numbers, size_t n, struct view_index *x)
 {
-	if (w->v->rule == VIEW_EXACT)
-		return r->is_gpu;
-	return (r->stream >= 0 && r->correlation >= 0) || w->names[r->name].is_sync;
-}
+	struct view_key *keys = bigmem_alloc((2 * x->n + 1) * sizeof(*keys));
+	size_t i, k = 0;
 
-/* Rows that have a correlation as keys, sorted: rows of one correlation are neighbours, in
- * the order of rows. *ret_keys is one block that the caller frees. */
-static int by_correlation(const struct view *v, struct view_key **ret_keys, size_t *ret_n)
-{
-	struct view_key *keys;
-	size_t i, n = 0;
-
-	for (i = 0; i < v->n; i++)
-		n += v->rows[i].correlation != TRACE_NONE;
-	keys = malloc((2 * n + 1) * sizeof(*keys));
 	if (!keys)
 		return -ENOMEM;
-	n = 0;
-	for (i = 0; i < v->n; i++) {
-		if (v->rows[i].correlation == TRACE_NONE)
-			continue;
-		keys[n].key = view_key_of(v->rows[i].correlation);
-		keys[n++].id = (uint32_t)i;
-	}
-	view_sort(keys, keys + n, n);
-	*ret_keys = keys;
-	*ret_n = n;
+	for (i = 0; i < n; i++)
+		if (numbers[i] != TRACE_NONE)
+			keys[k++] = (struct view_key){view_key_of(numbers[i]), (uint32_t)i};
+	view_sort(keys, keys + k, k);
+	for (i = 0; i < k; i++)
+		x->rows[i] = keys[i].id;
+	free(keys);
 	return 0;
 }
 
 /* How many there are, and their range. */
-static void measure_links(const struct view *v, struct view_index *x)
+static void measure_links(const int64_t *numbers, size_t n, struct view_index *x)
 {
 	int64_t high = INT64_MIN, c;
 	size_t i;
 
 	x->low = INT64_MAX;
-	for (i = 0; i < v->n; i++) {
-		c = v->rows[i].correlation;
+	for (i = 0; i < n; i++) {
+		c = numbers[i];
 		if (c == TRACE_NONE)
 			continue;
 		x->n++;
@@ -62,55 +48,39 @@ static void measure_links(const struct view *v, struct view_index *x)
 	x->span = x->n ? (uint64_t)high - (uint64_t)x->low + 1 : 0;
 }
 
-static int index_dense(const struct view *v, struct view_index *x)
+static int index_dense(const int64_t *numbers, size_t n, struct view_index *x)
 {
 	size_t i;
-	int64_t c;
 
 	x->starts = bigmem_zeroed((x->span + 2) * sizeof(*x->starts));
 	if (!x->starts)
 		return -ENOMEM;
-	for (i = 0; i < v->n; i++)
-		if (v->rows[i].correlation != TRACE_NONE)
-			x->starts[v->rows[i].correlation - x->low + 2]++;
+	for (i = 0; i < n; i++)
+		if (numbers[i] != TRACE_NONE)
+			x->starts[numbers[i] - x->low + 2]++;
 	for (i = 2; i < x->span + 2; i++)
 		x->starts[i] += x->starts[i - 1];
-	for (i = 0; i < v->n; i++) {
-		c = v->rows[i].correlation;
-		if (c != TRACE_NONE)
-			x->rows[x->starts[c - x->low + 1]++] = (uint32_t)i;
-	}
+	for (i = 0; i < n; i++)
+		if (numbers[i] != TRACE_NONE)
+			x->rows[x->starts[numbers[i] - x->low + 1]++] = (uint32_t)i;
 	return 0;
 }
 
-static int index_sorted(const struct view *v, struct view_index *x)
-{
-	struct view_key *keys;
-	size_t i;
-	int rc = by_correlation(v, &keys, &x->n);
-
-	for (i = 0; !rc && i < x->n; i++)
-		x->rows[i] = keys[i].id;
-	if (!rc)
-		free(keys);
-	return rc;
-}
-
-int view_index_new(const struct view *v, struct view_index **ret)
+int view_index_new(const int64_t *numbers, size_t n, struct view_index **ret)
 {
 	struct view_index *x = calloc(1, sizeof(*x));
 	int rc;
 
 	if (!x)
 		return -ENOMEM;
-	measure_links(v, x);
-	x->rows = malloc((x->n + 1) * sizeof(*x->rows));
+	measure_links(numbers, n, x);
+	x->rows = bigmem_alloc((x->n + 1) * sizeof(*x->rows));
 	if (!x->rows)
 		rc = -ENOMEM;
 	else if (x->span / 8 <= x->n)
-		rc = index_dense(v, x);
+		rc = index_dense(numbers, n, x);
 	else
-		rc = index_sorted(v, x);
+		rc = index_sorted(numbers, n, x);
 	if (rc)
 		view_index_free(x);
 	else
@@ -146,23 +116,25 @@ static bool is_call(uint8_t cat)
 }
 
 /* hta: with several partners the last pair of pandas' join stays, which is the last row of
- * the file on either side. */
-static void pair_hta(struct view_work *w, const uint32_t *ids, size_t n)
+ * the file on either side. A row without has partner 0, which says "none", and which HTA looks up
+ * as the row at place 0 of the file. */
+static void pair_hta(struct view_work *w, const uint32_t *ids, size_t n, uint32_t first)
 {
 	struct view_row *rows = w->v->rows, *r;
 	uint32_t device = VIEW_NO_ROW, host = VIEW_NO_ROW;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		if (view_on_device(w, &rows[ids[i]]))
+		if (w->on_device[ids[i]])
 			device = ids[i];
 		else
 			host = ids[i];
 	}
 	for (i = 0; i < n; i++) {
 		r = &rows[ids[i]];
-		r->pair = view_on_device(w, r) ? host : device;
+		r->pair = w->on_device[ids[i]] ? host : device;
 		r->partner = r->pair == VIEW_NO_ROW ? 0 : rows[r->pair].index;
+		r->pair = r->pair == VIEW_NO_ROW ? first : r->pair;
 	}
 }
 
@@ -242,38 +214,35 @@ static int pair_exactly(struct view *v)
 	return rc;
 }
 
-/* HTA looks up partner 0, which says "none", as the row at place 0 of the file. */
-static void pair_with_first(struct view *v)
+/* The row at place 0 of the file; VIEW_NO_ROW. Mostly that is the first. */
+static uint32_t find_first(const struct view *v)
 {
-	uint32_t first = VIEW_NO_ROW;
 	size_t i;
 
-	for (i = 0; i < v->n && first == VIEW_NO_ROW; i++)
-		if (v->rows[i].index == 0)
-			first = (uint32_t)i;
-	for (i = 0; i < v->n; i++)
-		if (v->rows[i].partner == 0 && v->rows[i].pair == VIEW_NO_ROW)
-			v->rows[i].pair = first;
+	for (i = 0; i < v->n && v->rows[i].index; i++)
+		;
+	return i < v->n ? (uint32_t)i : VIEW_NO_ROW;
 }
 
 int view_pair(struct view_work *w)
 {
 	struct view *v = w->v;
 	const struct view_index *x;
+	uint32_t first;
 	size_t i, n;
 	int rc;
 
 	if (v->rule == VIEW_EXACT)
 		return pair_exactly(v);
-	rc = view_index_new(v, &w->groups);
+	rc = view_index_new(w->numbers, v->n, &w->groups);
 	if (rc)
 		return rc;
 	x = w->groups;
+	first = find_first(v);
 	for (i = 0; i < x->n; i += n) {
 		n = view_group(v, x, i);
-		pair_hta(w, x->rows + i, n);
+		pair_hta(w, x->rows + i, n, first);
 	}
-	pair_with_first(v);
 	return 0;
 }
 
@@ -298,13 +267,28 @@ static struct view_link search(const struct view *v, const struct view_index *x,
 	return ret;
 }
 
+static int make_links(struct view *v)
+{
+	int64_t *numbers = bigmem_alloc((v->n + 1) * sizeof(*numbers));
+	size_t i;
+	int rc;
+
+	if (!numbers)
+		return -ENOMEM;
+	for (i = 0; i < v->n; i++)
+		numbers[i] = v->rows[i].correlation;
+	rc = view_index_new(numbers, v->n, &v->linked);
+	free(numbers);
+	return rc;
+}
+
 struct view_link view_linked(struct view *v, int64_t correlation)
 {
 	struct view_link ret = {NULL, 0};
 	const struct view_index *x;
 	uint64_t at;
 
-	if (correlation == TRACE_NONE || (!v->linked && view_index_new(v, &v->linked)))
+	if (correlation == TRACE_NONE || (!v->linked && make_links(v)))
 		return ret;
 	x = v->linked;
 	if (!x->starts)
@@ -317,8 +301,35 @@ struct view_link view_linked(struct view *v, int64_t correlation)
 	return ret;
 }
 
+/* ---- the device's rows, for analyses -------------------------------------------------- */
+
+static int list_devices(struct view *v)
+{
+	size_t i;
+
+	v->devices = bigmem_alloc((v->n + 1) * sizeof(*v->devices));
+	if (!v->devices)
+		return -ENOMEM;
+	v->n_devices = 0;
+	for (i = 0; i < v->n; i++)
+		if (v->rows[i].is_gpu)
+			v->devices[v->n_devices++] = (uint32_t)i;
+	return 0;
+}
+
+const uint32_t *view_devices(struct view *v, bool by_table, size_t *ret_n)
+{
+	if (!v->devices && list_devices(v))
+		return NULL;
+	*ret_n = v->n_devices;
+	return by_table && v->devices_table ? v->devices_table : v->devices;
+}
+
 void view_unlink(struct view *v)
 {
+	free(v->devices);
+	free(v->devices_table);
+	v->devices = v->devices_table = NULL;
 	view_index_free(v->linked);
 	v->linked = NULL;
 }

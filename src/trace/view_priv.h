@@ -35,8 +35,9 @@ struct view_index {
 	uint64_t span;
 };
 
-/* Which analyses get as v->linked, and pairing and filtering as groups. 0, -ENOMEM. */
-int view_index_new(const struct view *v, struct view_index **ret);
+/* Which analyses get as v->linked, and pairing and filtering as groups: of n correlations. 0,
+ * -ENOMEM. */
+int view_index_new(const int64_t *numbers, size_t n, struct view_index **ret);
 void view_index_free(struct view_index *x);
 /* How many rows from x->rows[i] on are of one correlation. */
 static inline size_t view_group(const struct view *v, const struct view_index *x, size_t i)
@@ -56,6 +57,10 @@ struct view_work {
 	struct view_name *names;
 	struct view_track *tracks;
 	size_t cap;
+	/* hta: of each row in file order, apart from it: what is looked at often. */
+	int64_t *ts, *numbers;     /* numbers: correlations */
+	uint8_t *on_device;        /* the row is on HTA's device side when it links and filters (not
+				      when it analyses) */
 	struct view_index *groups; /* hta, until view_filter(): rows by correlation */
 	/* hta: the rows that stay, as HTA's table has them, some several times (NULL: all as they
 	 * are), and the place in kept of each row, VIEW_NO_ROW: none. */
@@ -86,8 +91,5 @@ bool view_has_window(const struct view_options *o);
 void view_window(struct view_work *w);
 /* Free what view_linked() made. */
 void view_unlink(struct view *v);
-
-/* Is the row on HTA's device side when it links and filters (not when it analyses)? */
-bool view_on_device(const struct view_work *w, const struct view_row *r);
 
 #endif

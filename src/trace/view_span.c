@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-#define EXACT (1ll << 53) /* a double holds every integer below */
-
 static int by_ts(const void *a, const void *b)
 {
 	const struct view_span *x = a, *y = b;
@@ -67,26 +65,11 @@ int64_t view_overlap(const struct view_span *a, size_t na, const struct view_spa
 /* The double that a reader of decimal text gets. Below 2^53 ns a double holds the number, and is
  * rounded once. Above, whole us are exact and the rest is added: its error is far too small to
  * take the sum over the middle between two doubles, for these are 2^-9 us apart and more. */
-double view_us(int64_t ns)
+double view_parts_us(int64_t ns)
 {
-	if (ns > -EXACT && ns < EXACT)
+	if (ns > -VIEW_DOUBLE_EXACT && ns < VIEW_DOUBLE_EXACT)
 		return (double)ns / 1000.0;
-	if (ns / 1000 < EXACT && ns > 0)
+	if (ns / 1000 < VIEW_DOUBLE_EXACT && ns > 0)
 		return (double)(ns / 1000) + (double)(ns % 1000) / 1000.0;
 	return (double)((long double)ns / 1000.0L);
-}
-
-double view_since_us(const struct view *v, int64_t ts)
-{
-	return view_us(ts + v->origin) - view_us(v->origin);
-}
-
-double view_ts_us(const struct view *v, const struct view_row *r)
-{
-	return view_since_us(v, r->ts);
-}
-
-double view_end_us(const struct view *v, const struct view_row *r)
-{
-	return view_ts_us(v, r) + view_us(r->end - r->ts);
 }

@@ -143,9 +143,9 @@ bool words_scratch(struct reader *r, size_t len)
 	return true;
 }
 
-uint32_t words_text(struct reader *r, const unsigned char *p, size_t len, bool escaped)
+/* offset: of the text in the JSON, which p may be a copy of. */
+static uint32_t put_text(struct reader *r, place p, size_t len, bool escaped, uint64_t offset)
 {
-	uint64_t offset = reading_offset(r, p);
 	place raw = p;
 	size_t raw_len;
 	uint32_t id = 0;
@@ -177,17 +177,27 @@ uint32_t words_text(struct reader *r, const unsigned char *p, size_t len, bool e
 	return id;
 }
 
-uint32_t words_args(struct reader *r, const unsigned char *p, size_t len, bool escaped)
+static uint32_t put_args(struct reader *r, place p, size_t len, bool escaped, uint64_t offset)
 {
 	uint32_t id;
 
 	if (!r->texts_full)
-		return words_text(r, p, len, escaped);
+		return put_text(r, p, len, escaped, offset);
 	id = escaped ? 0 : intern_find(&r->t->texts, p, len);
 	if (!id && len)
-		notes_add(r->t, NOTES_MEMORY_FULL, reading_offset(r, p),
+		notes_add(r->t, NOTES_MEMORY_FULL, offset,
 			  "texts and arguments fill the budget here");
 	return id;
+}
+
+uint32_t words_text(struct reader *r, const unsigned char *p, size_t len, bool escaped)
+{
+	return put_text(r, p, len, escaped, reading_offset(r, p));
+}
+
+uint32_t words_args(struct reader *r, const unsigned char *p, size_t len, bool escaped)
+{
+	return put_args(r, p, len, escaped, reading_offset(r, p));
 }
 
 /* Line breaks and indents go, so that the same value is the same text however the file is
@@ -195,6 +205,7 @@ uint32_t words_args(struct reader *r, const unsigned char *p, size_t len, bool e
 uint32_t words_flat(struct reader *r, const unsigned char *p, size_t len)
 {
 	const unsigned char *end = p + len;
+	uint64_t offset = reading_offset(r, p);
 	bool in_text = false;
 	unsigned char *out;
 
@@ -212,7 +223,7 @@ uint32_t words_flat(struct reader *r, const unsigned char *p, size_t len)
 				*out++ = ' ';
 		}
 	}
-	return words_args(r, r->scratch, (size_t)(out - r->scratch), false);
+	return put_args(r, r->scratch, (size_t)(out - r->scratch), false, offset);
 }
 
 bool words_raw(struct reader *r, const unsigned char *p, size_t len, uint32_t id, uint32_t *ret)

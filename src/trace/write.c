@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -25,6 +26,7 @@ struct write_sink {
 	char *path;
 	char hidden[64]; /* of a file without O_TMPFILE: its name beside path, to unlink */
 	bool is_unnamed; /* made by O_TMPFILE */
+	bool is_direct;  /* a device or a pipe: written to, never replaced */
 	uint64_t bytes;
 	unsigned char *out; /* OUT_SIZE, when compressing */
 	struct isal_zstream *gzip;
@@ -58,10 +60,38 @@ static char *hidden_path(const struct write_sink *s)
 	return p;
 }
 
+/* What is at PATH is kept where it is no file: a device or a pipe is written to; through a
+ * symlink its target is replaced. */
+static int open_what_is_there(struct write_sink *s)
+{
+	struct stat st;
+	char *real;
+
+	if (stat(s->path, &st))
+		return 0;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (!S_ISREG(st.st_mode)) {
+		s->is_direct = true;
+		s->fd = open(s->path, O_WRONLY | O_CLOEXEC);
+		return s->fd < 0 ? -errno : 0;
+	}
+	real = realpath(s->path, NULL);
+	if (!real)
+		return -errno;
+	free(s->path);
+	s->path = real;
+	return 0;
+}
+
 static int open_file(struct write_sink *s)
 {
-	char *folder = folder_of(s->path), *path;
+	int rc = open_what_is_there(s);
+	char *folder, *path;
 
+	if (rc || s->is_direct)
+		return rc;
+	folder = folder_of(s->path);
 	if (!folder)
 		return -ENOMEM;
 	s->fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
@@ -112,6 +142,10 @@ int write_open(const char *path, struct write_sink **ret, struct err *e)
 
 	if (!s)
 		return err_set(e, -ENOMEM, "%s: out of memory", path);
+	if (!*path) {
+		free(s);
+		return err_set(e, -EINVAL, "cannot write a file without a name (\"\")");
+	}
 	s->fd = is_stdout ? STDOUT_FILENO : -1;
 	s->path = strdup(path);
 	s->out = malloc(OUT_SIZE);
@@ -226,7 +260,7 @@ int write_close(struct write_sink *s, uint64_t *ret_bytes, struct err *e)
 		put_gzip(s, "", 0, true);
 	if (s->zstd && !s->error)
 		put_zstd(s, "", 0, true);
-	if (!s->error && s->fd != STDOUT_FILENO)
+	if (!s->error && s->fd != STDOUT_FILENO && !s->is_direct)
 		s->error = put_in_place(s);
 	rc = s->error;
 	if (rc)

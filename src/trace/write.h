@@ -16,7 +16,8 @@ struct write_sink; /* one thread at a time */
 
 /* Begin the file PATH ("-" is stdout; .gz and .zst compress; "-" never does). Nothing is seen
  * at PATH before write_close(), and a process that dies leaves nothing behind where the file
- * system has O_TMPFILE. 0 or -errno. */
+ * system has O_TMPFILE. A device or a pipe at PATH is written to, as it comes; a symlink stays
+ * and its target is replaced. 0 or -errno. */
 int write_open(const char *path, struct write_sink **ret, struct err *e);
 /* Errors stick: append as often as you like, look at write_close(). */
 void write_put(struct write_sink *s, const void *data, size_t len);

@@ -65,6 +65,12 @@ static void put_int(struct buf *out, int64_t v)
 	buf_append(out, p, (size_t)(end - p));
 }
 
+/* Ids of a hostile file are as large as they like: what is beyond comes round. */
+static int64_t shifted(int64_t v, int64_t by)
+{
+	return (int64_t)((uint64_t)v + (uint64_t)by);
+}
+
 void write_us(struct buf *out, int64_t ns, bool point)
 {
 	uint64_t v = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
@@ -109,7 +115,7 @@ static void put_pid(struct trace *t, uint32_t id, int64_t pid, const struct writ
 	const char *text = trace_text(t, id, &len);
 
 	if (is_number(text, len)) {
-		put_int(out, pid + s->pid);
+		put_int(out, shifted(pid, s->pid));
 	} else if (s->label) {
 		struct buf name;
 
@@ -243,7 +249,7 @@ static void put_arg(struct trace *t, const struct trace_args *a, const struct ar
 		if (v == TRACE_NONE)
 			return;
 		put_key(out, row->key, has);
-		put_int(out, row->kind == PYTHON ? v + s->python : v);
+		put_int(out, row->kind == PYTHON ? shifted(v, s->python) : v);
 		return;
 	case REAL:
 		put_real(out, row->key, *(const double *)at, has);
@@ -281,7 +287,7 @@ static void put_args(struct trace *t, const struct trace_block *b, uint32_t i,
 	buf_puts(out, ",\"args\":{");
 	if (b->external[i] != TRACE_NONE) {
 		put_key(out, "External id", &has);
-		put_int(out, b->external[i] + s->external);
+		put_int(out, shifted(b->external[i], s->external));
 	}
 	if (b->stream[i] != TRACE_NONE) {
 		put_key(out, "stream", &has);
@@ -289,7 +295,7 @@ static void put_args(struct trace *t, const struct trace_block *b, uint32_t i,
 	}
 	if (b->correlation[i] != TRACE_NONE) {
 		put_key(out, "correlation", &has);
-		put_int(out, b->correlation[i] + s->correlation);
+		put_int(out, shifted(b->correlation[i], s->correlation));
 	}
 	if (b->args[i]) {
 		const struct trace_args *a = trace_args(t, b->args[i]);
@@ -319,7 +325,7 @@ void write_row(struct trace *t, const struct trace_block *b, uint32_t i,
 	put_id(t, out, b->name[i]);
 	put_place(t, b->track[i], s, out);
 	buf_puts(out, ",\"ts\":");
-	write_us(out, b->ts[i] + s->ts, point);
+	write_us(out, shifted(b->ts[i], s->ts), point);
 	if (b->flags[i] & TRACE_HAS_DUR) {
 		buf_puts(out, ",\"dur\":");
 		write_us(out, b->dur[i], point);
@@ -335,7 +341,7 @@ void write_memory(struct trace *t, const struct trace_memory *m, const struct wr
 		 "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\"");
 	put_place(t, m->track, s, out);
 	buf_puts(out, ",\"ts\":");
-	write_us(out, m->ts + s->ts, true);
+	write_us(out, shifted(m->ts, s->ts), true);
 	buf_printf(out,
 		   ",\"args\":{\"Device Type\":%d,\"Device Id\":%d,\"Addr\":%llu,\"Bytes\":%lld",
 		   m->device_type, m->device, (unsigned long long)m->address, (long long)m->bytes);
@@ -405,10 +411,10 @@ void write_flow(struct trace *t, char phase, uint16_t track, int64_t ts, int64_t
 		const struct write_shift *s, struct buf *out)
 {
 	buf_puts(out, phase == 's' ? "{\"ph\":\"s\",\"id\":" : "{\"ph\":\"f\",\"id\":");
-	put_int(out, id + s->correlation);
+	put_int(out, shifted(id, s->correlation));
 	put_place(t, track, s, out);
 	buf_puts(out, ",\"ts\":");
-	write_us(out, ts + s->ts, true);
+	write_us(out, shifted(ts, s->ts), true);
 	buf_puts(out, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
 	buf_puts(out, phase == 'f' ? ",\"bp\":\"e\"}" : "}");
 }

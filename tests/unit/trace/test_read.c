@@ -484,6 +484,22 @@ static void test_only_columns(void **state)
 	trace_free(t);
 }
 
+/* A value laid out over lines is copied; what is odd in it is told where it stands in the file. */
+static void test_note_of_copy(void **state)
+{
+	struct trace *t = read_text("[{\"ph\":\"X\",\"ts\":1,\"dur\":2,\"args\":{\"Input Dims\":[\n"
+				    "[1],\"\x01\"]}}]");
+	const struct trace_note *notes;
+	size_t n;
+
+	(void)state;
+	notes = trace_notes(t, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(trace_note_rows[notes[0].kind].name, "control-character");
+	assert_int_equal(notes[0].offset, 47); /* where the value begins */
+	trace_free(t);
+}
+
 /* What is passed over is noted as it is when it is read. */
 static void test_only_links(void **state)
 {
@@ -587,8 +603,8 @@ int main(void)
 		cmocka_unit_test(test_times),        cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_other_phases), cmocka_unit_test(test_metadata),
 		cmocka_unit_test(test_zero_and_far), cmocka_unit_test(test_only_columns),
-		cmocka_unit_test(test_only_links),   cmocka_unit_test(test_many_args),
-		cmocka_unit_test(test_large_hole),
+		cmocka_unit_test(test_only_links),   cmocka_unit_test(test_note_of_copy),
+		cmocka_unit_test(test_many_args),    cmocka_unit_test(test_large_hole),
 	};
 
 	return cmocka_run_group_tests_name("read", tests, NULL, NULL);
