@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""torch_helpers - what watch_loader(), phase(), log() and Throughput of lapse.torch cost a
-step, beside the same loop without them.
+"""torch_helpers - what the helpers of lapse.torch cost a step, beside the same loop without them.
 
     python bench/python/torch_helpers.py        in an environment with torch and lapse
 
 Prints one JSON object a figure, as the other benchmarks do: microseconds a step of the
 training thread's CPU time, and the ratio of a 30 ms step with it to one without. Loops with
 and without are run in turn, the medians are compared; on CUDA, if there is one, the events
-of phases count too."""
+of phases count too. `torch/cold/...` is CPU time of each helper at its defaults, and of all
+together, where the caches hold other things."""
 
 import json
 import os
@@ -21,6 +21,7 @@ import time
 
 STEP = 30_000.0  # us, of the step that the ratio is for
 ROUNDS, STEPS = 15, 400
+COLD_STEPS = 200
 
 
 def figure(name, us, goal=1.005):
@@ -116,6 +117,89 @@ def phases(lapse, lapse_torch, device):
         lapse_torch.flush(wait=True)
 
 
+def model_of(layers, device):
+    """As many tensors as a small language model has, each small: what it costs to compute
+    is not the question."""
+    import torch
+
+    torch.manual_seed(0)
+    block = lambda: torch.nn.Sequential(  # noqa: E731
+        torch.nn.LayerNorm(16), *(torch.nn.Linear(16, 16) for _ in range(4)), torch.nn.LayerNorm(16)
+    )
+    model = torch.nn.Sequential(*(block() for _ in range(layers))).to(device)
+    for p in model.parameters():
+        p.grad = torch.randn_like(p)
+    return model
+
+
+def cold(lapse, lapse_torch, device):
+    """CPU time of each helper at its defaults where the caches hold other things, as they
+    do in a training loop: 64 MiB are written before each, and then some operations of
+    PyTorch's made, as the loop itself would. The mean over steps, as most helpers do not
+    measure at each."""
+    import numpy
+    import torch
+    from torch.utils.data import DataLoader
+
+    other = numpy.zeros(64 << 20, numpy.uint8)
+    model = model_of(12, device)
+    optimizer = torch.optim.AdamW(model.parameters())
+    loss, work = torch.ones((), device=device), torch.ones(64)
+    gradients, histograms = lapse_torch.Gradients(model, layers=2), lapse_torch.Histograms(model)
+    state, memory = lapse_torch.OptimizerState(optimizer), lapse_torch.Allocator()
+    rates = lapse_torch.Throughput(warmup=0, flops=1e9, peak_flops=1e12)
+    data = [0] * (COLD_STEPS * 4)
+    bare = iter(DataLoader(data, batch_size=1))
+    batches = iter(lapse_torch.watch_loader(DataLoader(data, batch_size=1), "cold"))
+
+    def phases():
+        for name in ("forward", "backward", "optimizer"):
+            with lapse_torch.phase(name):
+                pass
+
+    calls = {
+        "nothing": lambda: None,
+        "loader-bare": lambda: next(bare),
+        "loader": lambda: next(batches),
+        "phase-3": phases,
+        "gradients": gradients.step,
+        "histograms": histograms.step,
+        "optimizer-state": state.step,
+        "allocator": memory.step,
+        "log": lambda: lapse_torch.log({"loss": loss}),
+        "throughput": lambda: rates.step(samples=8, tokens=4096),
+    }
+
+    def everything():
+        for name, call in calls.items():
+            if name != "loader-bare":
+                call()
+
+    seen = {}
+    for name, call in {**calls, "all": everything}.items():
+        spent = 0
+        for _ in range(COLD_STEPS):
+            with lapse.step():
+                other += 1
+                for _ in range(100):
+                    work.add_(1).mul_(0.5)
+                start = time.thread_time_ns()
+                call()
+                spent += time.thread_time_ns() - start
+        seen[name] = spent / COLD_STEPS / 1e3
+    for name in ("loader", "all"):
+        seen[name] -= seen["loader-bare"]
+    nothing = seen.pop("nothing")
+    del seen["loader-bare"]
+    for name in seen:
+        seen[name] -= 0 if name == "loader" else nothing
+    for name, us in seen.items():
+        figure(f"torch/cold/{name}/{device}", us)
+    for helper in (gradients, histograms, state):
+        if helper.reason:
+            sys.exit(f"torch_helpers: {helper.reason}")
+
+
 def main():
     try:
         import torch
@@ -133,7 +217,9 @@ def main():
         sys.exit(f"torch_helpers: {run.error}")
     print(f"torch {torch.__version__}", file=sys.stderr)
     loaders(lapse.torch)
-    phases(lapse, lapse.torch, "cuda" if torch.cuda.is_available() else "cpu")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    phases(lapse, lapse.torch, device)
+    cold(lapse, lapse.torch, device)
     if lapse.stats()["dropped"]:
         print(f"torch_helpers: {lapse.stats()['dropped']} records dropped", file=sys.stderr)
     lapse.finish()

@@ -4,10 +4,12 @@ steps, epochs, spans and values, and never harm the training that they watch."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import sys
 import time
+import warnings
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from . import _core
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     _F = TypeVar("_F", bound=Callable[..., Any])
 
+_warned: set[str] = set()
 FOLDERS = ("train", "eval", "val", "test", "predict")
 
 
@@ -65,6 +68,9 @@ def log(values: Mapping[str, Any], step: int | None = None) -> None:
         return
     torch = sys.modules.get("torch")
     if torch is not None and any(isinstance(value, torch.Tensor) for value in numbers.values()):
+        for name, value in numbers.items():
+            if getattr(value, "requires_grad", False):  # PyTorch warns of numbers of these
+                numbers[name] = value.detach()
         importlib.import_module("lapse.torch").log(numbers, step)
     else:
         _core.log(numbers, step)
@@ -83,7 +89,7 @@ def begin_run(
     current = _run.current()
     began = current is None or not current.recording
     rank, local, world = ranks if ranks else (None, None, None)
-    _run.init(
+    run = _run.init(
         project=project,
         name=name if began else None,
         config=config,
@@ -91,7 +97,17 @@ def begin_run(
         local_rank=local,
         world_size=world,
     )
+    if run.error and "LAPSE_DISABLE" not in run.error:
+        _warn(f"nothing is recorded: {run.error.strip()}")
     return began
+
+
+def _warn(text: str) -> None:
+    """Once: there is no run that could tell it. Where warnings are errors it is none."""
+    if text not in _warned:
+        _warned.add(text)
+        with contextlib.suppress(Warning):
+            warnings.warn(f"lapse: {text}", RuntimeWarning, stacklevel=3)
 
 
 class Recorder:

@@ -89,7 +89,7 @@ class _State:
         self.exceptions = 0
         self.unraisable = 0
         self.warned: set[tuple[str, str, str, int]] = set()
-        self.in_flight = 0  # id of the exception that was recorded last
+        self.in_flight: tuple[int, type, str] | None = None  # the exception that was recorded last
         self.interrupted = False
         self.fault_fd = -1
         self.fault_pid = 0
@@ -224,11 +224,23 @@ def _thread_name() -> str:
     return str(threading.get_native_id())
 
 
+def _identity(value: BaseException) -> tuple[int, type, str]:
+    """What an exception is known by, without keeping it and its frames alive. An id
+    comes again, so that alone is not enough."""
+    return id(value), type(value), _message(value)
+
+
+def _is_recorded(value: BaseException) -> bool:
+    """Was it the last that exception() recorded?"""
+    last = _state.in_flight
+    return last is not None and last[0] == id(value) and last == _identity(value)
+
+
 def exception(value: BaseException, severity: int = ERROR, at: str = "end of the run") -> None:
     """An exception that leaves a block of the program; it may still be caught."""
     if not any(name == "excepthook" for _, name, _, _, _ in _state.hooks):
         return
-    _state.in_flight = id(value)
+    _state.in_flight = _identity(value)
     _state.interrupted = isinstance(value, KeyboardInterrupt)
     _tell_safely(type(value), value, value.__traceback__, _thread_name(), severity, at=at)
 
@@ -240,7 +252,8 @@ def _make_excepthook(previous: Any, on: list[bool]) -> Any:
         if on[0]:
             if issubclass(kind, KeyboardInterrupt):
                 _state.interrupted = True
-            _tell_safely(kind, value, tb, _thread_name())
+            if not _is_recorded(value):
+                _tell_safely(kind, value, tb, _thread_name())
         previous(kind, value, tb)
 
     return excepthook
@@ -526,7 +539,7 @@ def _tell_in_flight() -> None:
     """`finally: lapse.finish()`: the ring will be closed when the hook sees it. Or it
     is an `except` that ends the run, so it is only a warning."""
     value = sys.exc_info()[1]
-    if value is not None and id(value) != _state.in_flight:
+    if value is not None and not _is_recorded(value):
         exception(value, WARNING, "finish()")
 
 

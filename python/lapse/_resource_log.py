@@ -54,7 +54,7 @@ class ResourceLog:
             self._file.flush()
         except OSError as error:
             self.close()
-            tell_once("resources", f"{self.path}: {error.strerror}")
+            tell_once("resources", f"{self.path or self.folder}: {error.strerror}")
 
     def _new_gpus(self, row: Mapping[str, float | None]) -> list[str]:
         seen = [name[4:-5] for name in row if name.startswith("gpu_") and name.endswith("_util")]

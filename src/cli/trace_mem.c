@@ -108,7 +108,7 @@ static void trace_mem_spark(const struct allocs_device *d, struct sheet *sheet)
 		return;
 	}
 	/* The most in each part of the time. */
-	span = (double)(d->points[d->n - 1].ts - d->points[0].ts);
+	span = (double)d->points[d->n - 1].ts - (double)d->points[0].ts;
 	for (k = 0; k < TRACE_MEM_SPARK; k++) {
 		double end = (double)d->points[0].ts + span * (double)(k + 1) / TRACE_MEM_SPARK;
 

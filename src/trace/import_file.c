@@ -167,7 +167,11 @@ int import_load(const char *path, struct buf *ret, struct err *e)
 	source_close(s);
 	if (rc) {
 		buf_done(&b);
-		return err_errno(e, rc, "%s cannot be read", path);
+		return rc == -EFBIG
+			       ? err_set(e, rc,
+					 "%s is larger than %u MiB, the most that import reads",
+					 path, IMPORT_FILE_MAX >> 20)
+			       : err_errno(e, rc, "%s cannot be read", path);
 	}
 	*ret = b;
 	return 0;

@@ -197,9 +197,9 @@ static bool put_number(struct job *j, int which, const struct part *v)
 	if (!number_of(v, which == TS ? 3 : 0, &n))
 		return false;
 	if (which == TS)
-		write_us(&j->event, n + s->ts, true);
+		write_us(&j->event, (int64_t)((uint64_t)n + (uint64_t)s->ts), true);
 	else if (which == PID)
-		buf_printf(&j->event, "%lld", (long long)(n + s->pid));
+		buf_printf(&j->event, "%lld", (long long)((uint64_t)n + (uint64_t)s->pid));
 	else if (*v->p != '"')
 		buf_printf(&j->event, "%lld", (long long)((uint64_t)n + (uint64_t)s->flow));
 	else

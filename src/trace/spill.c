@@ -25,13 +25,18 @@ void spill_done(struct spill *s)
 	s->fd = -1;
 }
 
-static int open_file(struct spill *s)
+const char *spill_folder(const struct spill *s)
 {
 	const char *folder = s->folder ? s->folder : getenv("TMPDIR");
+
+	return folder && *folder ? folder : "/var/tmp";
+}
+
+static int open_file(struct spill *s)
+{
+	const char *folder = spill_folder(s);
 	char path[4096];
 
-	if (!folder || !*folder)
-		folder = "/var/tmp";
 	s->fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (s->fd >= 0)
 		return 0;
@@ -52,6 +57,7 @@ int spill_write(struct spill *s, const void *data, size_t len, uint64_t *ret_off
 
 	if (!rc)
 		rc = file_write_all(s->fd, data, len);
+	s->error = rc;
 	if (rc)
 		return rc;
 	*ret_offset = s->size;

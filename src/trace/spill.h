@@ -14,11 +14,14 @@ struct spill {
 	const char
 		*folder; /* NULL: $TMPDIR, else /var/tmp; not owned, needed until the first write */
 	uint64_t size;
+	int error; /* why the last write failed, 0: it did not */
 };
 
 void spill_init(struct spill *s, const char *folder);
 void spill_done(struct spill *s);
 
+/* Where the file is, or would be. */
+const char *spill_folder(const struct spill *s);
 /* Append; *ret_offset is where. 0, -errno. */
 int spill_write(struct spill *s, const void *data, size_t len, uint64_t *ret_offset);
 /* Read back. 0, -errno (-EIO: not there). */

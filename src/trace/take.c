@@ -8,6 +8,10 @@
 
 #include "trace/reading.h"
 
+/* Beyond these a file is broken, and its sums would not fit 64 bits. */
+#define LASTS_MAX (2 * 86400 * 1000000000LL) /* ns: an event; two days */
+#define MEMORY_MAX (1LL << 50)               /* bytes: an allocation, all that is allocated */
+
 typedef const unsigned char *place;
 
 /* Is this where the event is? */
@@ -65,6 +69,14 @@ static uint8_t cat_of(struct reader *r, uint32_t text)
 	return r->cat_kinds[i];
 }
 
+static int64_t memory_size(struct reader *r, int64_t bytes, int64_t missing)
+{
+	if (bytes <= MEMORY_MAX && bytes >= -MEMORY_MAX)
+		return bytes;
+	notes_add(r->t, NOTES_BAD_NUMBER, r->offset, "%lld bytes of memory", (long long)bytes);
+	return missing;
+}
+
 static int take_memory(struct reader *r)
 {
 	const struct event *e = &r->e;
@@ -76,10 +88,10 @@ static int take_memory(struct reader *r)
 		return r->rc;
 	m = (struct trace_memory){
 		.ts = e->ts,
-		.bytes = e->bytes,
+		.bytes = memory_size(r, e->bytes, 0),
 		.address = (uint64_t)e->address,
-		.allocated = e->allocated,
-		.reserved = e->reserved,
+		.allocated = memory_size(r, e->allocated, TRACE_NONE),
+		.reserved = memory_size(r, e->reserved, TRACE_NONE),
 		.device_type = (int32_t)e->device_type,
 		.device = (int32_t)e->device,
 		.track = e->track,
@@ -116,10 +128,15 @@ static void sample(struct reader *r, int64_t ts)
 	r->until_sample = r->stride - 1;
 }
 
-static int append(struct reader *r, const struct block_row *row)
+static int append(struct reader *r, struct block_row *row)
 {
-	int rc = block_append(&r->t->blocks, row);
+	int rc;
 
+	if (!(row->flags & TRACE_BROKEN) && (row->dur > LASTS_MAX || row->dur < -LASTS_MAX)) {
+		notes_add(r->t, NOTES_FAR_TIME, r->offset, "dur is %lld ns", (long long)row->dur);
+		row->flags |= TRACE_BROKEN;
+	}
+	rc = block_append(&r->t->blocks, row);
 	if (!row->ts && !row->dur) {
 		r->has_zero = true;
 	} else if (!(row->flags & TRACE_BROKEN)) {

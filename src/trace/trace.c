@@ -88,6 +88,9 @@ static int read_source(const char *path, struct source *s, const struct event_se
 		rc = finish_trace(&r);
 	pair_close(&r);
 	reading_done(&r);
+	if (rc && t->spill.error)
+		err_errno(e, rc, "%s: cannot write a temporary file in %s ($TMPDIR)", path,
+			  spill_folder(&t->spill));
 	t->spill.folder = NULL;
 	if (rc) {
 		trace_free(t);

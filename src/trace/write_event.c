@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "trace/repair.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -218,21 +219,16 @@ static void put_real(struct buf *out, const char *key, double v, bool *has)
 		json_put_double(out, v);
 }
 
-/* A JSON value is written as it was; one that holds raw control characters as a text. */
+/* A JSON value is written as it was; one that is none, in a broken file, as a text. */
 static void put_json(struct trace *t, struct buf *out, uint32_t id)
 {
 	size_t len;
 	const char *s = trace_text(t, id, &len);
 
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)s[i] < 0x20 ||
-		    ((unsigned char)s[i] >= 0x80 &&
-		     !utf8_valid((const unsigned char *)s + i, len - i) &&
-		     ((unsigned char)s[i] & 0xc0) != 0x80)) {
-			write_text(out, s, len);
-			return;
-		}
-	buf_append(out, s, len);
+	if (repair_is_json(s, len))
+		buf_append(out, s, len);
+	else
+		write_text(out, s, len);
 }
 
 static void put_arg(struct trace *t, const struct trace_args *a, const struct arg *row,

@@ -639,6 +639,22 @@ def test_report_in_the_documents_form():
     ]
 
 
+def test_reporter_records_no_rates_beside_the_monitors(monkeypatch):
+    recorded = []
+    reporter, monitor = dream.PerformanceReporter(), dream.ThroughputMonitor()
+
+    def record(rates):
+        recorded.append(rates)
+
+    monkeypatch.setattr(type(reporter.rates), "_record", record)
+    for rates in (reporter.rates, monitor.rates):
+        rates.begin()
+        for _ in range(20):
+            rates.step(samples=4)
+    assert reporter.rates.total.samples == 80
+    assert set(map(id, recorded)) == {id(monitor.rates)}
+
+
 def test_recommendations_of_ones_own():
     class Mine(dream.PerformanceReporter):
         def get_recommendations(self):

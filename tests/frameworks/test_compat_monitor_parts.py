@@ -344,6 +344,8 @@ def test_nothing_at_all(monkeypatch):
         ({"alert_thresholds": {"cpu_usge": 1}}, "did you mean 'cpu_usage'"),
         ({"dashboard": {"port": "eighty"}}, "dashboard.port"),
         ({"monitor_system": "yes"}, "monitor_system is true or false"),
+        ({"flush_interval": "soon"}, "flush_interval is a time above 0 seconds, not 'soon'"),
+        ({"flush_interval": -1}, "flush_interval is a time above 0 seconds, not -1"),
     ],
 )
 def test_what_is_wrong_is_said(config, says):

@@ -105,6 +105,18 @@ bases = [c.__module__ for c in type(callback).__mro__]
 end("recorded", both=both, bases=bases, clean=profiler_is_clean, key=callback.state_key)
 """
 
+UNWRITABLE = """
+begin("unwritable")
+with open("file", "w"):
+    pass
+fit = trainer(ll.ResourceMonitorCallback(log_interval=1, timeseries_path="file/logs"),
+              ll.ProfilerCallback(enabled=True, profile_epochs=[0], profile_steps=1,
+                                  warmup_steps=0, output_dir="file/traces", activities=["cpu"]),
+              profiler=ll.LapseProfiler(dirpath="file/prof", filename="x"), max_epochs=1)
+fit.fit(Model(), loader(Data(8)))
+end("unwritable", name=fit.profiler.filename)
+"""
+
 FAILED = """
 begin("failed", capture=["exceptions"])
 data = Data(16)
@@ -182,15 +194,20 @@ for value in (None, "0", "1", "record,throughput", "all", "profiler", "recrod"):
         fit = trainer()
     found[str(value)] = [[type(c).__name__ for c in fit.callbacks if "lapse" in type(c).__module__],
                          [str(w.message) for w in caught if "LAPSE_LIGHTNING" in str(w.message)]]
-os.environ["LAPSE_LIGHTNING"] = "record"
-fit = trainer(ll.LapseCallback(), max_epochs=1)
+os.environ["LAPSE_LIGHTNING"] = "all"
+fit = trainer(ll.LapseCallback(), ll.ThroughputMonitorCallback(enabled=False),
+              ll.ThroughputMonitorCallback(), ll.ResourceMonitorCallback(log_interval=1),
+              max_epochs=1)
 fit.fit(Model(), loader(Data(8)))
-end("attached", **found)
+del os.environ["LAPSE_LIGHTNING"]
+with open("resource_logs/epoch_0.csv") as file:
+    rows = len(file.readlines()) - 1
+end("attached", rows=rows, **found)
 """
 
 # One program for all: importing Lightning takes many seconds.
 ALL = (
-    HEAD + RECORDED + FAILED + LOGGED + MONITORS.replace("STYLE", '"classic"')
+    HEAD + RECORDED + FAILED + UNWRITABLE + LOGGED + MONITORS.replace("STYLE", '"classic"')
     + MONITORS.replace("STYLE", '"lapse"') + ATTACHED
     + 'print("RESULT " + json.dumps(dict(out, runs=runs)))'
 )  # fmt: skip
@@ -236,7 +253,7 @@ def part(name):
 
 
 recorded, failed = part("recorded"), part("failed")
-logged, attached = part("logged"), part("attached")
+logged, attached, unwritable = part("logged"), part("attached"), part("unwritable")
 classic, own = part("classic"), part("lapse")
 
 
@@ -351,6 +368,16 @@ def test_profiler_sees_fetching(logged):
     assert not any("[Callback]" in name and ".on_" in name for name in named)
     assert logged.said["files"] == ["fit-x.txt"]
     assert "train_dataloader_next" in logged.said["table"]
+
+
+def test_what_cannot_be_written_is_said_and_training_goes_on(unwritable):
+    said = [e["text"] for e in unwritable.stored.events("lapse.resources")]
+    assert said == ["file/logs: Not a directory"]
+    (said,) = unwritable.stored.events("lapse.lightning")
+    assert "its table is on the console" in said["text"]
+    (said,) = unwritable.stored.events("profile")
+    assert "not written" in said["text"]
+    assert unwritable.said["name"] == "x"
 
 
 def test_classes_are_pickled(logged):
@@ -489,6 +516,9 @@ def test_attached_when_asked(attached):
 def test_attached_beside_the_programs_own_records_once(attached):
     assert [row["step"] for row in attached.stored.spans("step")] == [0, 1]
     assert attached.stored.steps("loss") == [0, 1]
+    assert len(attached.stored.of("sample", "samples_per_second")) == 1
+    assert len([line for line in attached.lines if "samples/s" in line]) == 1
+    assert attached.said["rows"] == 2
 
 
 # ---- several ranks ----------------------------------------------------------------------------

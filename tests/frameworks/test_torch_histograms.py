@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 from lapse.torch import Histograms  # noqa: E402
-from lapse.torch._histograms import shares  # noqa: E402
+from lapse.torch._histograms import shares, stride_for  # noqa: E402
 
 
 def one_tensor(values, dtype=torch.float32):
@@ -82,9 +82,50 @@ def test_many_of_one_value():
     """More than a float counts one by one."""
     n = (1 << 24) + 5
     p = torch.nn.Parameter(torch.zeros(n))
-    h = Histograms([("p", p)], every=1)
+    h = Histograms([("p", p)], every=1, elements=None)
     h.step()
-    assert h.last["parameters/p"].elements == n
+    assert h.last["parameters/p"].elements == h.last["parameters/p"].size == n
+
+
+@pytest.mark.parametrize("shape", [(64, 48), (48, 64), (1000,), (4, 6, 8, 16), (7, 11, 40)])
+def test_a_sample_of_many_elements(shape):
+    """At most so many, in each row and column alike; the ends of all."""
+    n = math.prod(shape)
+    values = torch.arange(n, dtype=torch.float32).reshape(shape) % shape[-1] + 1
+    values.view(-1)[1] = -3e9
+    values.view(-1)[n - 2] = 3e9
+    h = Histograms([("p", torch.nn.Parameter(values))], every=1, elements=200, gradients=False)
+    h.step()
+    got = h.last["parameters/p"]
+    assert (got.min, got.max, got.size) == (-3e9, 3e9, n)
+    assert 100 < got.elements + got.nan <= 200
+    if len(shape) > 1:  # each column of the last dimension is met: half of them at least
+        seen = {octave_of(v, 4) for v in range(1, shape[-1] + 1)}
+        found = sum(1 for c in got.counts[len(got.counts) // 2 + 1 : -1] if c)
+        assert found == len(seen)
+
+
+def test_the_sample_of_a_tensor_that_lies_otherwise_is_no_copy():
+    from lapse.torch._histograms import _flat
+
+    images = torch.rand(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    for values in (torch.rand(30, 40).t(), images):
+        flat = _flat(values)
+        assert flat.data_ptr() == values.data_ptr()
+        assert torch.equal(flat.sort().values, values.reshape(-1).sort().values)
+
+
+def test_a_stride_meets_all_columns():
+    for n, most in ((50304 * 768, 1 << 20), (1 << 30, 1000), (30030 * 4, 7), (9, 4), (5, 5)):
+        stride = stride_for(n, most)
+        assert len(range(0, n, stride)) <= most and math.gcd(stride, n) == 1
+
+
+def test_ends_of_no_numbers_and_of_half():
+    got = counted([1.0, math.nan, 3.0])
+    assert math.isnan(got.min) and math.isnan(got.max) and got.size == 3
+    got = counted([1.5, -2.0], dtype=torch.float16)
+    assert (got.min, got.max) == (-2.0, 1.5)
 
 
 def test_spread_over_the_steps():
@@ -126,6 +167,7 @@ def test_names():
         ({"points": 0}, "points"),
         ({"names": "nothing"}, "no parameter"),
         ({"every": 1.5}, "every"),
+        ({"elements": 0}, "elements"),
     ],
 )
 def test_wrong_arguments_raise_at_once(options, error):

@@ -219,6 +219,70 @@ def test_buffers_and_events_are_used_again(device):
     assert got[0] == [0, 1, 2, 0] and got[-1] == [499, 500, 501, 499]
 
 
+def test_values_of_one_step_have_one_event(device, monkeypatch):
+    """Each is copied at once, so that it may be changed; they arrive together."""
+    import torch
+
+    now, got = [0], []
+    monkeypatch.setattr(device.module, "step_now", lambda: now[0])
+    for step in range(4):
+        now[0] = step
+        value = torch.zeros(())
+        for i in range(3):
+            value += 1
+            device.later([value], lambda v, at, _: got.append((at, v[0])), step=10 * step + i)
+        value.zero_()
+        device.run()
+    assert len(device.made) <= 2, "an event for each step, used again"
+    assert got == [(10 * s + i, i + 1.0) for s in range(2) for i in range(3)]
+    device.module.flush()
+    device.run()
+    device.module.flush()
+    assert got == [(10 * s + i, i + 1.0) for s in range(4) for i in range(3)]
+    assert device.module.queue.count == 0 and device.said == []
+
+
+def test_handing_on_stops_after_a_while(device, monkeypatch):
+    """What takes long is spread over the steps, and nothing is lost."""
+    import torch
+
+    now, got = [0], []
+    clock = [0]
+    monkeypatch.setattr(device.module, "step_now", lambda: now[0])
+    monkeypatch.setattr(device.module, "_clock", lambda: clock[0])
+
+    def slow(values, step, time_ns):
+        clock[0] += device.module.SLICE_NS + 1
+        got.append(values[0])
+
+    for i in range(6):
+        device.later([torch.tensor(float(i))], slow)
+    device.run()
+    seen = []
+    for step in range(1, 9):
+        now[0] = step
+        device.module.log({"x": 1.0})
+        device.run()
+        seen.append(len(got))
+    assert seen == [0, 1, 2, 3, 4, 5, 6, 6] and got == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_cpu_tensor_with_a_gradient_is_no_warning(device, monkeypatch):
+    import warnings
+
+    import torch
+
+    logged = []
+    monkeypatch.setattr(device.module, "_ASYNC", ())
+    monkeypatch.setattr(device.module, "_core", SimpleNamespace(
+        log=lambda values, step, time_ns: logged.append({k: float(v) for k, v in values.items()}),
+        now=lambda: 1))  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        device.module.log({"loss": torch.ones((), requires_grad=True) * 2})
+    assert logged == [{"loss": 2.0}]
+
+
 def test_buffers_made_in_inference_are_for_training_too(device):
     import torch
 

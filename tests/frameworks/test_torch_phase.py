@@ -142,7 +142,7 @@ class Gpu:
             def elapsed_time(self, other):
                 import torch
 
-                assert self.query() and other.query()
+                assert self.ran <= gpu.host and other.ran <= gpu.host
                 ms = (other.ran - self.ran) * (1 + gpu.drift) / 1e6
                 return torch.tensor(ms, dtype=torch.float32).item()
 
@@ -180,7 +180,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(_phase, "step_now", lambda: gpu.step)
     monkeypatch.setattr(_phase, "_resolver", _phase._Resolver())
     monkeypatch.setattr(_later, "queue", _later.Queue())
-    gpu.observed = observed
+    gpu.observed, gpu.cuda = observed, cuda
     gpu.flush = _later.flush
     return gpu
 
@@ -210,16 +210,48 @@ def test_a_phase_on_the_device(gpu):
     assert times["forward"].count == 5 and times["inner"].mean == pytest.approx(5e-4, rel=0.02)
 
 
-def test_events_are_used_again_and_nothing_waits(gpu):
-    from lapse.torch import phase
+def test_events_are_used_again_and_nothing_waits(gpu, monkeypatch):
+    from lapse.torch import _later, phase
 
-    for _ in range(1000):
+    monkeypatch.setattr(_later, "SLICE_NS", 10**9)
+
+    for step in range(1000):
+        gpu.step = step
         with phase("a"):
             gpu.work(100_000)
         gpu.host += 150_000
     assert gpu.events < 20
+    for _ in range(1000):  # all in one step
+        with phase("a"):
+            gpu.work(100_000)
+        gpu.host += 150_000
+    assert gpu.events < 8 * _later.BATCH_MAX
     gpu.flush()
-    assert len(gpu.observed) >= 990
+    assert len(gpu.observed) >= 1990
+
+
+def test_a_step_has_one_event_that_is_asked_for(gpu, monkeypatch):
+    """Not one for each phase; and what has arrived is handed on once a step."""
+    from lapse.torch import _later, phase
+
+    monkeypatch.setattr(_later, "SLICE_NS", 10**9)
+    asked, kind = [], gpu.Event
+
+    def event(enable_timing=False):
+        one = kind(enable_timing)
+        query = one.query
+        one.query = lambda: asked.append(gpu.step) or query()
+        return one
+
+    gpu.cuda.Event = event
+    for step in range(6):
+        gpu.step = step
+        for name in ("a", "b", "c", "d"):
+            with phase(name):
+                gpu.work(100_000)
+        assert len(gpu.observed) == 4 * step  # at the step's begin
+        gpu.host += 5_000_000
+    assert len([step for step in asked if step == 5]) <= 2
 
 
 def test_a_raising_phase_and_a_captured_graph(gpu):

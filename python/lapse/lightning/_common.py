@@ -31,6 +31,12 @@ def logger_step(trainer: Any) -> int:
     return int(trainer.global_step if step is None else step)
 
 
+def is_second(trainer: Any, callback: Any, kind: Any) -> bool:
+    """Does an enabled callback of this kind stand before it in the Trainer?"""
+    enabled = (cb for cb in trainer.callbacks if isinstance(cb, kind) and cb.enabled)
+    return next(enabled, callback) is not callback
+
+
 def has_lapse_logger(trainer: Any) -> bool:
     return any(getattr(logger, "_lapse_logger", False) for logger in trainer.loggers)
 

@@ -196,7 +196,7 @@ class LapseCallback:
     @_hook
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         if self._active:
-            importlib.import_module("lapse._evidence").exception(exception)
+            importlib.import_module("lapse._evidence").exception(exception, at="the Trainer")
             self._end(trainer)
 
     @_hook

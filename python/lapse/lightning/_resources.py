@@ -13,7 +13,7 @@ from .._callback import guard
 from .._console import style_of
 from .._resource_alerts import Alerts, gpus_of_this_program
 from .._resource_log import ResourceLog
-from ._common import say, send
+from ._common import is_second, say, send
 
 if TYPE_CHECKING:
     from .._resource_alerts import Alert
@@ -33,7 +33,8 @@ class ResourceMonitorCallback:
     a GPU below gpu_util_threshold (each GPU of this program for itself), memory of
     machine or cgroup above memory_threshold, waiting for disks above io_wait_threshold, a
     GPU above temperature_threshold degrees: over hold_batches batches and at least three
-    readings, and again after `cooldown` seconds.
+    readings, and again after `cooldown` seconds. Of two in one Trainer the second does
+    nothing.
 
     export_timeseries: a row each time in timeseries_path/epoch_0.csv (0-based; with
     several ranks each has epoch_0_rank_1.csv), whose columns stay the same when GPUs come
@@ -89,6 +90,8 @@ class ResourceMonitorCallback:
     @_hook
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         if not self.enabled or self._machine is not None:
+            return
+        if is_second(trainer, self, ResourceMonitorCallback):
             return
         ranks = (trainer.global_rank, trainer.local_rank, trainer.world_size)
         _callback.begin_run(None, None, None, ranks)

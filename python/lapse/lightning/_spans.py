@@ -28,6 +28,7 @@ class LapseProfiler:
     dirpath/filename with the rank, a table of actions and hooks by their time."""
 
     _lapse_spans = True
+    filename: str | None
 
     def __init__(
         self,
@@ -97,6 +98,18 @@ class LapseProfiler:
             lines.append(f"{name:<{width}}  {times.mean:>10.5f}  {times.count:>8}  "
                          f"{times.sum:>10.4f}  {times.sum / total:>8.1%}")  # fmt: skip
         return os.linesep + os.linesep.join(lines)
+
+    def describe(self) -> None:
+        """The table; on the console if its file cannot be written."""
+        try:
+            super().describe()  # type: ignore[misc]
+        except OSError as error:
+            tell_once("lightning", f"LapseProfiler: its table is on the console: {error}")
+            name, self.filename = self.filename, None
+            try:
+                super().describe()  # type: ignore[misc]
+            finally:
+                self.filename = name
 
     def teardown(self, stage: str | None) -> None:
         if self._phases is not None:

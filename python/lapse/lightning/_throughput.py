@@ -12,7 +12,7 @@ from .. import _callback, _events, _machine
 from .._callback import guard
 from .._console import style_of
 from ..torch import CacheMemory, DatasetMemory, Throughput
-from ._common import batch_size, ratio, say, send
+from ._common import batch_size, is_second, ratio, say, send
 from ._tap import tap_of
 
 _hook = guard("lightning")
@@ -47,9 +47,9 @@ class ThroughputMonitorCallback:
 
         Trainer(callbacks=[lapse.lightning.ThroughputMonitorCallback()])
 
-    enabled=False: it does nothing. log_interval: epochs between reports, or "100 batches",
-    "30s". track_memory: memory of the processes, the data set and registered caches.
-    track_timing: time to load and to transform a batch.
+    enabled=False: it does nothing, as the second of two in one Trainer. log_interval:
+    epochs between reports, or "100 batches", "30s". track_memory: memory of the processes,
+    the data set and registered caches. track_timing: time to load and to transform a batch.
 
     Each report goes to the console and the Trainer's loggers (rank 0), and into lapse's run
     (all ranks): samples_per_second, batches_per_second (training alone) and
@@ -90,6 +90,7 @@ class ThroughputMonitorCallback:
         self.caches = CacheMemory()
         for name, cache in (caches or {}).items():
             self.caches.register(name, cache)
+        self._active = False
         self._rates: Throughput | None = None
         self._mark: Any = None
         self._pause: Any = None
@@ -104,7 +105,11 @@ class ThroughputMonitorCallback:
 
     @_hook
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        if not self.enabled or stage != "fit":
+        if stage != "fit":
+            return
+        self._rates = None
+        self._active = self.enabled and not is_second(trainer, self, ThroughputMonitorCallback)
+        if not self._active:
             return
         ranks = (trainer.global_rank, trainer.local_rank, trainer.world_size)
         _callback.begin_run(None, None, None, ranks)
@@ -128,7 +133,7 @@ class ThroughputMonitorCallback:
 
     @_hook
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        if not self.enabled:
+        if not self._active:
             return
         self._rates = Throughput(
             warmup=self._warmup, window=10, every=1, loader=list(tap_of(trainer).loaders),
@@ -191,7 +196,7 @@ class ThroughputMonitorCallback:
         self._end(trainer)
 
     def _end(self, trainer: Any) -> None:
-        if not self.enabled:
+        if not self._active:
             return
         tap_of(trainer).leave(self)
         if self._machine is not None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -68,13 +69,14 @@ class _Log:
         keys = values.float().contiguous().view(torch.int32) >> self.shift
         # Floats count to 2^24 only: integers where they can be counted, else doubles.
         keys = keys if keys.is_cuda else keys.double()
-        return torch.histc(keys, bins=2 * self.keys, min=-self.keys, max=self.keys)
+        counts = torch.histc(keys, bins=2 * self.keys, min=-self.keys, max=self.keys)
+        return counts if counts.is_cuda else counts.long()
 
-    def take(self, row: list[float], step: int | None) -> Counts:
+    def take(self, row: list[Any], step: int | None) -> Counts:
         # The first half of the keys has the sign bit, so is negative; its keys ascend
         # with the magnitude, those of infinity and NaN come last.
         end = 255 * self.per_octave
-        halves = [[int(x) for x in half] for half in (row[: self.keys], row[self.keys :])]
+        halves = row[: self.keys], row[self.keys :]
         negative, positive = (half[self.low : self.high] for half in halves)
         for half, bins in zip(halves, (negative, positive)):
             bins[-1] += sum(half[self.high : end])
@@ -101,7 +103,7 @@ class _Uniform:
         head = torch.stack([nan.to(bins.dtype), inf.to(bins.dtype), size])
         return torch.cat([head, bins])
 
-    def take(self, row: list[float], step: int | None) -> Counts:
+    def take(self, row: list[Any], step: int | None) -> Counts:
         nan, inf, size, *counts = (int(x) for x in row)
         return Counts(step, self.edges, counts, nan, inf, size - nan - inf - sum(counts))
 
@@ -160,15 +162,16 @@ class Histograms(Helper):
 
     Each tensor is looked at once in `every` steps, at different steps, so that no step has
     all the work; at no more than `elements` of it, evenly spread (None: at all of them), and
-    at all for the least and the greatest. bins: None: lapse's own scale, made coarser to `per_octave` bins (1, 2,
-    4, 8 or 16) for each power of two, from 2^-32 to 2^16; or a number of bins of one width
-    between `limits`. names: parameters by name or glob (None: all); `gradients` and
-    `parameters` say of what.
+    at all for the least and the greatest. bins: None: lapse's own scale, made coarser to
+    `per_octave` bins (1, 2, 4, 8 or 16) for each power of two, from 2^-32 to 2^16; or a
+    number of bins of one width between `limits`. names: parameters by name or glob (None:
+    all); `gradients` and `parameters` say of what.
 
     A histogram is recorded as at most about `points` observations in the proportion of the
     counts, because a record for each element would be too many; each bin that holds
-    anything has at least one, and so have the least and the greatest element. `last` has the counts themselves: {"gradients/NAME":
-    Counts}. Of distributed tensors each rank counts the part that it holds."""
+    anything has at least one, and so have the least and the greatest element. `last` has
+    the counts themselves: {"gradients/NAME": Counts}. Of distributed tensors each rank
+    counts the part that it holds."""
 
     def __init__(
         self,
@@ -280,9 +283,8 @@ class Histograms(Helper):
         if metric is None:
             metric = _core.metric(name, "1", "histogram", "of the elements; a sample of them")
             self._metrics[name] = metric
-        held = [(middle, count) for middle, count in zip(self._scale.middles, of.counts) if count]
-        middles = [middle for middle, _ in held]
-        counts = shares([count for _, count in held], self.points)
+        middles = list(compress(self._scale.middles, of.counts))
+        counts = shares([count for count in of.counts if count], self.points)
         if of.elements + of.nan + of.inf + of.outside < of.size:
             ends = [end for end in (of.min, of.max) if end - end == 0]
             middles, counts = middles + ends, counts + [1] * len(ends)

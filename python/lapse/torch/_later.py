@@ -141,8 +141,11 @@ class Queue:
                 line.append(batch)
             batch.items.append(item)
             batch.behind = behind
-            if self.step is None or len(batch.items) >= BATCH_MAX:
+            full = len(batch.items) >= BATCH_MAX
+            if full or self.step is None:
                 self._close(batch)
+        if full:  # in a step that has much, turn() does not come in time
+            self.poll(SLICE_NS)
 
     def _close(self, batch: Batch) -> None:
         """Nothing more comes to it. `putting` is held."""
@@ -191,9 +194,9 @@ class Queue:
         if not self.count or not self.taking.acquire(blocking=False):
             return 0
         done, begun = 0, _clock()
+        allowed = None if slice_ns is None else slice_ns * (1 + self.count // 16)
         try:
             for line in list(self.lines.values()):
-                allowed = None if slice_ns is None else slice_ns * (1 + len(line) // 8)
                 while line and self._arrived(line[0]):
                     batch = line[0]
                     while batch.items:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -34,7 +35,7 @@ class PerformanceReporter(Printing):
             "throughput": [], "gpu_util": [], "memory": [], "compile_time": 0.0,
         }  # fmt: skip
         self.total_time = 0.0
-        self.rates = Throughput(warmup=0, every=1)
+        self.rates = Throughput(warmup=0, every=sys.maxsize)  # it records nothing twice
         self.allocator: Allocator | None = None
         self._compile: CompileMonitor | None = None
         self._machine: _machine.Machine | None = None

@@ -107,6 +107,15 @@ def _thresholds(preset: str, own: Any, values: Mapping[str, Any], given: Any) ->
     return found
 
 
+def _seconds(value: Any) -> float:
+    try:
+        if float(value) > 0:
+            return float(value)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"TrainingMonitor: flush_interval is a time above 0 seconds, not {value!r}")
+
+
 def _read(config: Any) -> tuple[dict[str, Any], dict[str, str], list[str], dict[str, Any]]:
     """As _configure._read(), but LAPSE_DIR does not hide the file's save_dir."""
     with _run._environment_with({"LAPSE_DIR": ""}):  # as if not set
@@ -163,15 +172,12 @@ def settings(
         alone=of("distributed_monitoring", usual=True) is False,
         thresholds=_thresholds(preset, own.get("alert_thresholds"), values, given),
         rules=list(own.get("custom_alert_rules") or ()),
-        flush_interval=float(own.get("flush_interval") or of(
+        flush_interval=_seconds(own.get("flush_interval") or of(
             "performance_tuning.flush_interval", "metrics_collection.flush_interval", usual=10.0)),
         max_events=of("performance_tuning.max_events_per_second"),
         run=run,
         config=of("python.config"),
     )  # fmt: skip
-    if found.flush_interval <= 0:
-        raise ValueError("TrainingMonitor: flush_interval is a time above 0 seconds, not "
-                         f"{own.get('flush_interval')!r}")  # fmt: skip
     found.missing = _missing(
         of("enable_dashboard", "dashboard.enabled", "visualization.dashboard", usual=False),
         own.get("enable_visualizations") or given("visualization_dir"),
