@@ -132,6 +132,20 @@ def model_of(layers, device):
     return model
 
 
+def spent(lapse, call, other, work):
+    """us of this thread's CPU time that a call takes, the mean over steps."""
+    total = 0
+    for _ in range(COLD_STEPS):
+        with lapse.step():
+            other += 1
+            for _ in range(100):
+                work.add_(1).mul_(0.5)
+            start = time.thread_time_ns()
+            call()
+            total += time.thread_time_ns() - start
+    return total / COLD_STEPS / 1e3
+
+
 def cold(lapse, lapse_torch, device):
     """CPU time of each helper at its defaults where the caches hold other things, as they
     do in a training loop: 64 MiB are written before each, and then some operations of
@@ -175,18 +189,8 @@ def cold(lapse, lapse_torch, device):
             if name != "loader-bare":
                 call()
 
-    seen = {}
-    for name, call in {**calls, "all": everything}.items():
-        spent = 0
-        for _ in range(COLD_STEPS):
-            with lapse.step():
-                other += 1
-                for _ in range(100):
-                    work.add_(1).mul_(0.5)
-                start = time.thread_time_ns()
-                call()
-                spent += time.thread_time_ns() - start
-        seen[name] = spent / COLD_STEPS / 1e3
+    seen = {name: spent(lapse, call, other, work)
+            for name, call in {**calls, "all": everything}.items()}
     for name in ("loader", "all"):
         seen[name] -= seen["loader-bare"]
     nothing = seen.pop("nothing")
