@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+import lapse
 from lapse import _resource_alerts
 from lapse._aliases import SETS
 from lapse._machine import Machine
@@ -185,6 +186,7 @@ def test_this_machine(place):
 
 
 def test_without_a_run():
+    lapse.finish()  # of a test before this one
     machine = Machine()
     machine.start()
     assert "lapse.init()" in machine.reason

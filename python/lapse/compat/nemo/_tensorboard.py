@@ -72,10 +72,18 @@ class TensorBoardMonitor:
     def _environment(self) -> dict[str, str]:
         return {name: value for name, value in os.environ.items() if name != "LAPSE_RUN"}
 
+    def _is_there(self) -> bool:
+        """Can it be read? The file is there some time before there is anything in it."""
+        try:
+            importlib.import_module("lapse._store").Reader(self._run).close()
+        except (OSError, ValueError):
+            return False
+        return True
+
     def _follow(self) -> None:
         try:
-            end = time.monotonic() + 3  # the agent makes the run's folder
-            while not os.path.isdir(self._run) and time.monotonic() < end:
+            end = time.monotonic() + 5  # the agent makes the run's folder, and the file in it
+            while not self._is_there() and time.monotonic() < end:
                 time.sleep(0.05)
             os.makedirs(self.log_dir, exist_ok=True)
             self._follower = subprocess.Popen(
