@@ -4,13 +4,12 @@
 allocator, compiler, inference. Needs PyTorch with CUDA and the package; prints a line
 `ok NAME figure` or `not ok NAME why` for each check, status 1 if one fails.
 
-    python tests/gpu/check_measb.py [--no-compile] [--seconds 20]
+    python tests/gpu/check_measb.py [--no-compile]
 """
 
 import argparse
 import math
 import os
-import statistics
 import sys
 import tempfile
 import time
@@ -95,29 +94,6 @@ class Loop:
 
     def reasons(self):
         return [helper.reason for helper in self.helpers if helper.reason]
-
-
-def batch_that_takes(model, seconds):
-    """A batch size whose step takes about so long of the device, more than of the host."""
-    for batch in (1, 2, 4, 6, 8, 12, 16, 32, 64):
-        loop = Loop(model, batch)
-        for _ in range(3):
-            loop.step(False)
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(5):
-            loop.step(False)
-        torch.cuda.synchronize()
-        took = (time.perf_counter() - start) / 5
-        host = 0.0
-        for _ in range(5):
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            loop.step(False)
-            host += (time.perf_counter() - start) / 5
-        if took >= seconds and took >= 1.15 * host:
-            break
-    return batch
 
 
 def check_norms(_):
@@ -309,37 +285,6 @@ def check_synchronisation(_):
     return f"in 20 steps without {without}, with {with_them}"
 
 
-def check_overhead(options):
-    """Medians of step times in turns of 10 steps with and without, for some seconds."""
-    model = gpt()
-    batch = batch_that_takes(model, 0.030)
-    loop = Loop(model, batch)
-    for _ in range(20):
-        loop.step(True)
-    times = {False: [], True: []}
-    host = {False: [], True: []}
-    turn, end = False, time.perf_counter() + options.seconds
-    while time.perf_counter() < end:
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(10):
-            loop.step(turn)
-        queued = time.perf_counter()
-        torch.cuda.synchronize()
-        times[turn].append((time.perf_counter() - start) / 10)
-        host[turn].append((queued - start) / 10)
-        turn = not turn
-    expect(not loop.reasons(), str(loop.reasons()))
-    a, b = (statistics.median(times[k]) for k in (False, True))
-    more_host = statistics.median(host[True]) - statistics.median(host[False])
-    figure = (
-        f"{a * 1e3:.3f} ms a step without, {b * 1e3:.3f} with: {100 * (b / a - 1):+.3f} % "
-        f"(batch {batch}, {len(times[True])} turns; host {more_host * 1e6:+.0f} us a step)"
-    )
-    expect(b / a < 1.005, figure)
-    return figure
-
-
 def check_benchmark(_):
     class Sleeper(torch.nn.Module):
         """Keeps the device busy for a known number of its cycles."""
@@ -394,7 +339,6 @@ def check_compile(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--no-compile", action="store_true")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of the overhead's check")
     parser.add_argument("--only", help="the one check to make")
     options = parser.parse_args()
     if not torch.cuda.is_available():
