@@ -10,8 +10,8 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "cli/table.h"
-#include "cli/runview.h"
+#include "report/table.h"
+#include "report/runview.h"
 #include "config/config.h"
 #include "config/dump.h"
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/tags.h"
-#include "cli/runview.h"
+#include "report/tags.h"
+#include "report/runview.h"
 
 static const char *edit_dir, *edit_name, *edit_project, *edit_tags, *edit_notes;
 

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/export.h"
+#include "report/export.h"
 #include "cli/export_live.h"
 #include "cli/outfile.h"
-#include "cli/range.h"
+#include "report/range.h"
 
 #define EXPORT_LINE_MAX (64u << 20) /* bytes of what one item becomes */
 #define EXPORT_LOOK 4096            /* rows between two looks at the clock */

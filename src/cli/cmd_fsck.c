@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/runview.h"
+#include "report/runview.h"
 
 #define FSCK_SHOWN 50u /* findings of a file that are printed; JSON has all */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cli/cleanup.h"
-#include "cli/runview.h"
+#include "report/runview.h"
 
 static const char *gc_dir;
 static bool gc_json;

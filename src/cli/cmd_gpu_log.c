@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "cli/gpuquery.h"
-#include "cli/runview.h"
+#include "report/runview.h"
 
 /* What the handbook of nvidia-smi's users watches a training with. */
 #define GPU_LOG_DEFAULT                                                                            \

@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "cli/import.h"
-#include "cli/runview.h"
+#include "report/runview.h"
 
 static const char *import_dir;
 static struct import_wish import_wish = {.limit = 100ull << 30};

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/pick.h"
-#include "cli/runview.h"
+#include "report/pick.h"
+#include "report/runview.h"
 #include "store/index.h"
 
 #define LS_METRICS_MAX 16

@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "cli/archive.h"
-#include "cli/runview.h"
+#include "report/runview.h"
 
 #define PACK_DEPTH_MAX 8
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/querydata.h"
-#include "cli/range.h"
+#include "report/querydata.h"
+#include "report/range.h"
 
 #define QUERY_CSV_MAX (1u << 30)
 #define QUERY_POINTS 1000

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "cli/overview.h"
-#include "cli/report_usage.h"
+#include "report/overview.h"
+#include "report/report_usage.h"
 
 static const char *report_dir;
 static bool report_json;

@@ -12,7 +12,7 @@
 
 #include "base/fmt.h"
 #include "base/mem.h"
-#include "cli/table.h"
+#include "report/table.h"
 #include "store/folder.h"
 #include "store/store.h"
 

@@ -19,7 +19,7 @@
 #include "cli/launch_export.h"
 #include "cli/launch_scrape.h"
 #include "cli/settings.h"
-#include "cli/overview.h"
+#include "report/overview.h"
 #include "wire/clock.h"
 #include "wire/rendezvous.h"
 

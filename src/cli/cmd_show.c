@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/crashes.h"
-#include "cli/events.h"
-#include "cli/runview.h"
+#include "report/crashes.h"
+#include "report/events.h"
+#include "report/runview.h"
 
 #define SHOW_EVENTS 20
 #define SHOW_CRASHES 64 /* processes whose end is shown: the last ones */

@@ -18,8 +18,8 @@
 #include "base/number.h"
 #include "cli/simprint.h"
 #include "cli/simrun.h"
-#include "cli/runview.h"
-#include "cli/when.h"
+#include "report/runview.h"
+#include "report/when.h"
 #include "wire/clock.h"
 
 #define SIMULATE_RATE 10.0

@@ -10,7 +10,7 @@
 #include <zstd.h>
 
 #include "base/json.h"
-#include "cli/runview.h"
+#include "report/runview.h"
 #include "wire/wire.h"
 
 static bool version_json;

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "cli/statusbar.h"
 #include "cli/statusread.h"
-#include "cli/table.h"
+#include "report/table.h"
 #include "wire/clock.h"
 
 #include <errno.h>

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/near.h"
 #include "cli/manpage.h"
-#include "cli/runview.h"
+#include "report/runview.h"
 
 static void main_usage(FILE *to)
 {

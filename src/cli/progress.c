@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
-#include "cli/table.h"
+#include "report/table.h"
 
 #define PROGRESS_AFTER_NS 500000000
 #define PROGRESS_EVERY_NS 150000000

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "cli/export.h"
+#include "report/export.h"
 
 #define SIMPRINT_BUF (1u << 20)
 #define SIMPRINT_FLUSH 65536

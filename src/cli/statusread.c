@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
-#include "cli/runview.h"
+#include "report/runview.h"
 #include "wire/clock.h"
 
 #include <math.h>

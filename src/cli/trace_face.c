@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/spark.h"
+#include "report/spark.h"
 
 #define TRACE_FACE_BARS 16 /* ranks with a bar of their own */
 #define TRACE_FACE_BAR_MAX 72

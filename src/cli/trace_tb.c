@@ -10,7 +10,7 @@
 
 #include "analyse/tbadvice.h"
 #include "base/mem.h"
-#include "cli/spark.h"
+#include "report/spark.h"
 #include "cli/trace_subs.h"
 #include "cli/tracegaps.h"
 

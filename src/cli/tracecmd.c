@@ -15,7 +15,7 @@
 #include "base/number.h"
 #include "base/fmt.h"
 #include "cli/progress.h"
-#include "cli/table.h"
+#include "report/table.h"
 #include "cli/tracefiles.h"
 #include "cli/traceparts.h"
 

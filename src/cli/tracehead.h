@@ -6,7 +6,7 @@
 #ifndef CLI_TRACEHEAD_H
 #define CLI_TRACEHEAD_H
 
-#include "cli/table.h"
+#include "report/table.h"
 #include "cli/tracecmd.h"
 
 void tracehead_print(const struct tracecmd_set *s, const struct term *term, FILE *to);

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "cli/outfile.h"
 #include "cli/progress.h"
-#include "cli/spark.h"
+#include "report/spark.h"
 #include "cli/tracehead.h"
 #include "cli/traceparts.h"
 #include "cli/traceout_priv.h"

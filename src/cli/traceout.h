@@ -8,7 +8,7 @@
 #define CLI_TRACEOUT_H
 
 #include "base/fmt.h"
-#include "cli/sheet.h"
+#include "report/sheet.h"
 #include "cli/tracecmd.h"
 
 struct traceout;

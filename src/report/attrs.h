@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * attrs.h - the JSON that a training program attached to an event, checked
+ * before it becomes part of our own output.
+ */
+#ifndef REPORT_ATTRS_H
+#define REPORT_ATTRS_H
+
+#include "base/buf.h"
+#include "base/json.h"
+
+#define ATTRS_DEPTH_MAX 32
+
+/* Append text to out without the blanks between tokens if it is one well-formed
+ * JSON object (RFC 8259, UTF-8, at most ATTRS_DEPTH_MAX deep): 0. Else -EBADMSG
+ * and out is as before. */
+int attrs_compact(const char *text, struct buf *out);
+
+/* A key with the object; {} for ""; a string with the text if it is no object,
+ * so that our output stays JSON whatever the program wrote. */
+void attrs_json(struct json *j, const char *key, const char *text);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * http_conn.c - connections and their deadlines. libmicrohttpd ends a connection that is
+ * silent; one that says a byte now and then it would keep for ever.
+ */
+#include "server/http_priv.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#define HTTP_SWEEP_NS 250000000LL
+
+int64_t http_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* With the lock held. Its fields are libmicrohttpd's to free: it sees the end and tells. */
+static void http_conn_end(struct http *h, struct http_conn *c)
+{
+	if (c->is_ended)
+		return;
+	c->is_ended = true;
+	h->counts.late++;
+	shutdown(c->fd, SHUT_RDWR);
+}
+
+static bool http_conn_is_waited_for(const struct http_conn *c)
+{
+	return !c->is_ended && (c->wait == HTTP_HEAD || c->wait == HTTP_QUIET);
+}
+
+/* With the lock held: those who do not get their head together make room for who may. The
+ * oldest is the last in the list. */
+static void http_conn_make_room(struct http *h)
+{
+	struct http_conn *c, *oldest = NULL;
+
+	for (c = h->conns; c; c = c->next)
+		if (http_conn_is_waited_for(c))
+			oldest = c;
+	if (oldest)
+		http_conn_end(h, oldest);
+}
+
+static void http_conn_begin(struct http *h, struct MHD_Connection *mhd, void **socket_arg)
+{
+	const union MHD_ConnectionInfo *fd, *peer;
+	struct http_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return;
+	fd = h->api->get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+	peer = h->api->get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	c->fd = fd ? fd->connect_fd : -1;
+	if (peer && peer->client_addr)
+		memcpy(&c->peer, peer->client_addr,
+		       peer->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+								: sizeof(struct sockaddr_in));
+	*socket_arg = c;
+	pthread_mutex_lock(&h->lock);
+	if (h->n_conns >= h->o.max_clients * 3 / 4)
+		http_conn_make_room(h);
+	c->until_ns = http_now() + h->o.head_ns;
+	c->next = h->conns;
+	if (c->next)
+		c->next->prev = c;
+	h->conns = c;
+	h->n_conns++;
+	h->counts.connections++;
+	pthread_mutex_unlock(&h->lock);
+}
+
+static void http_conn_gone(struct http *h, struct http_conn *c)
+{
+	pthread_mutex_lock(&h->lock);
+	if (c->next)
+		c->next->prev = c->prev;
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		h->conns = c->next;
+	h->n_conns--;
+	pthread_mutex_unlock(&h->lock);
+	free(c);
+}
+
+void http_conn_notify(void *arg, struct MHD_Connection *mhd, void **socket_arg,
+		      enum MHD_ConnectionNotificationCode code)
+{
+	struct http *h = arg;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		http_conn_begin(h, mhd, socket_arg);
+	else if (*socket_arg)
+		http_conn_gone(h, *socket_arg);
+}
+
+void http_conn_wait(struct http *h, struct http_conn *c, enum http_wait wait)
+{
+	const int64_t limits[] = {h->o.head_ns, h->o.body_ns, 0, h->o.quiet_ns};
+
+	if (!c)
+		return;
+	pthread_mutex_lock(&h->lock);
+	c->wait = wait;
+	c->until_ns = wait == HTTP_ANSWER ? INT64_MAX : http_now() + limits[wait];
+	pthread_mutex_unlock(&h->lock);
+}
+
+void *http_conn_sweep(void *arg)
+{
+	struct http *h = arg;
+	struct http_conn *c;
+	struct timespec t;
+	int64_t now;
+
+	pthread_mutex_lock(&h->lock);
+	while (!h->is_stopping) {
+		now = http_now();
+		for (c = h->conns; c; c = c->next)
+			if (now > c->until_ns)
+				http_conn_end(h, c);
+		now += HTTP_SWEEP_NS;
+		t = (struct timespec){now / 1000000000, now % 1000000000};
+		pthread_cond_timedwait(&h->tick, &h->lock, &t);
+	}
+	pthread_mutex_unlock(&h->lock);
+	return NULL;
+}
