@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sdnotify.h"
-#include "ring/guard.h"
+#include "ring/safemap.h"
 #include "ring/reader.h"
 #include "wire/bell.h"
 #include "wire/clock.h"
@@ -57,7 +57,7 @@ struct agent {
 	int64_t probe_ns;         /* CLOCK_MONOTONIC when figures are due */
 	int64_t sweep_ns;         /* CLOCK_MONOTONIC when the store may be swept */
 	int64_t busy_ns;          /* CLOCK_MONOTONIC when something was last alive */
-	struct guard *bell;
+	struct safemap *bell;
 	struct exports *exports;
 	bool woken; /* the bell rang: something may be new */
 };
@@ -386,7 +386,7 @@ static void agent_open_bell(struct agent *a)
 	fd = openat(a->dir, "bell", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return;
-	if (guard_map(fd, WIRE_PAGE, &a->bell) < 0)
+	if (safemap_new(fd, WIRE_PAGE, &a->bell) < 0)
 		a->bell = NULL;
 	close(fd);
 }
@@ -395,7 +395,7 @@ static void agent_open_bell(struct agent *a)
 static void agent_sleep(struct agent *a, int64_t ns)
 {
 	struct timespec t = {ns / AGENT_SECOND, ns % AGENT_SECOND};
-	struct wire_bell *bell = a->bell ? guard_base(a->bell) : NULL;
+	struct wire_bell *bell = a->bell ? safemap_base(a->bell) : NULL;
 
 	if (ns <= 0)
 		return;
@@ -522,7 +522,7 @@ static void agent_close(struct agent *a)
 	exports_free(a->exports);
 	map_done(&a->refused);
 	probing_free(a->probing);
-	guard_unmap(a->bell);
+	safemap_free(a->bell);
 	if (a->rings >= 0)
 		close(a->rings);
 	if (a->runs >= 0)

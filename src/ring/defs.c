@@ -4,7 +4,7 @@
  */
 #include "ring/reader.h"
 
-#include "ring/guard.h"
+#include "ring/safemap.h"
 
 #include <errno.h>
 #include <stdlib.h>

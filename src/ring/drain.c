@@ -5,7 +5,7 @@
  */
 #include "ring/reader.h"
 
-#include "ring/guard.h"
+#include "ring/safemap.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -153,8 +153,8 @@ int reader_drain(struct reader *r, uint32_t lane, void *buf, size_t cap,
 		return 0;
 	}
 	skip = l->pos - start;
-	if (skip >= n || guard_is_broken(r->head))
-		return guard_is_broken(r->head) ? -EIO : 0;
+	if (skip >= n || safemap_is_broken(r->head))
+		return safemap_is_broken(r->head) ? -EIO : 0;
 	*ret_first = (const struct wire_rec *)buf + skip;
 	*ret_slots = drain_walk(l, *ret_first, n - skip, more);
 	l->pos += *ret_slots;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ring/reader.h"
 
-#include "ring/guard.h"
+#include "ring/safemap.h"
 #include "ring/ring.h"
 #include "wire/rendezvous.h"
 
@@ -119,8 +119,8 @@ static void reader_open_ctl(struct reader *r, int dirfd)
 	fd = reader_open_file(dirfd, r->ring.ctl, &bytes);
 	if (fd < 0)
 		return;
-	if (bytes >= WIRE_PAGE && guard_map(fd, WIRE_PAGE, &r->ctl_map) == 0) {
-		ctl = guard_base(r->ctl_map);
+	if (bytes >= WIRE_PAGE && safemap_new(fd, WIRE_PAGE, &r->ctl_map) == 0) {
+		ctl = safemap_base(r->ctl_map);
 		if (ctl->magic == WIRE_MAGIC_CTL && ctl->major <= WIRE_MAJOR)
 			r->ctl = ctl;
 	}
@@ -146,12 +146,12 @@ int reader_open(int dirfd, const char *name, struct reader *r, char why[128])
 		err = reader_check(&r->ring, bytes, why);
 	if (!err) {
 		reader_end_strings(&r->ring);
-		err = guard_map(r->fd, r->ring.registry_offset + sizeof(*r->registry), &r->head);
+		err = safemap_new(r->fd, r->ring.registry_offset + sizeof(*r->registry), &r->head);
 		if (err)
 			reader_bad(why, err, "cannot be mapped");
 	}
 	if (!err) {
-		base = guard_base(r->head);
+		base = safemap_base(r->head);
 		r->lanes = (struct wire_lane *)(base + r->ring.lanes_offset);
 		r->registry = (struct wire_registry *)(base + r->ring.registry_offset);
 		err = reader_open_lanes(r, why);
@@ -166,8 +166,8 @@ int reader_open(int dirfd, const char *name, struct reader *r, char why[128])
 
 void reader_done(struct reader *r)
 {
-	guard_unmap(r->head);
-	guard_unmap(r->ctl_map);
+	safemap_free(r->head);
+	safemap_free(r->ctl_map);
 	free(r->lane);
 	if (r->fd >= 0)
 		close(r->fd);
@@ -176,12 +176,12 @@ void reader_done(struct reader *r)
 
 bool reader_is_whole(const struct reader *r)
 {
-	return !guard_is_broken(r->head) && !(r->ctl_map && guard_is_broken(r->ctl_map));
+	return !safemap_is_broken(r->head) && !(r->ctl_map && safemap_is_broken(r->ctl_map));
 }
 
 bool reader_is_closed(const struct reader *r)
 {
-	const struct wire_ring *ring = guard_base(r->head);
+	const struct wire_ring *ring = safemap_base(r->head);
 
 	return __atomic_load_n(&ring->state, __ATOMIC_ACQUIRE) == WIRE_STATE_CLOSED;
 }

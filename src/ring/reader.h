@@ -3,7 +3,7 @@
  * reader.h - the agent's end of a ring: attach, read definitions, drain lanes.
  * Everything in the file may be hostile. Records are copied by pread() into the
  * agent's own memory and checked there; only header, lanes and control page are
- * mapped, guarded (ring/guard.h). One thread per reader.
+ * mapped, guarded (ring/safemap.h). One thread per reader.
  */
 #ifndef RING_READER_H
 #define RING_READER_H
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct guard;
+struct safemap;
 
 /* What the reader knows of a lane. All counts since the lane began. */
 struct reader_lane {
@@ -32,8 +32,8 @@ struct reader_lane {
 
 struct reader {
 	int fd;
-	struct guard *head;             /* ring header, lanes, first words of the registry */
-	struct guard *ctl_map;          /* control page; NULL if it is missing */
+	struct safemap *head;             /* ring header, lanes, first words of the registry */
+	struct safemap *ctl_map;          /* control page; NULL if it is missing */
 	struct wire_ring ring;          /* private, checked copy; strings end in NUL */
 	struct wire_lane *lanes;        /* in the mapping */
 	struct wire_registry *registry; /* in the mapping */

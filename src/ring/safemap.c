@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ring/guard.h"
+#include "ring/safemap.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -7,26 +7,26 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-struct guard {
+struct safemap {
 	_Atomic(char *) base; /* NULL: free */
 	size_t len;
 	atomic_int broken;
 };
 
-static struct guard guards[GUARD_MAX];
+static struct safemap safemaps[SAFEMAP_MAX];
 
-static void guard_on_sigbus(int sig, siginfo_t *info, void *context)
+static void safemap_on_sigbus(int sig, siginfo_t *info, void *context)
 {
 	char *at = info->si_addr, *base;
 	size_t i;
 
 	(void)context;
-	for (i = 0; i < GUARD_MAX; i++) {
-		base = atomic_load(&guards[i].base);
-		if (!base || at < base || at >= base + guards[i].len)
+	for (i = 0; i < SAFEMAP_MAX; i++) {
+		base = atomic_load(&safemaps[i].base);
+		if (!base || at < base || at >= base + safemaps[i].len)
 			continue;
-		atomic_store(&guards[i].broken, 1);
-		if (mmap(base, guards[i].len, PROT_READ | PROT_WRITE,
+		atomic_store(&safemaps[i].broken, 1);
+		if (mmap(base, safemaps[i].len, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == base)
 			return;
 	}
@@ -34,25 +34,25 @@ static void guard_on_sigbus(int sig, siginfo_t *info, void *context)
 	signal(sig, SIG_DFL);
 }
 
-static int guard_install(void)
+static int safemap_install(void)
 {
-	struct sigaction sa = {.sa_sigaction = guard_on_sigbus,
+	struct sigaction sa = {.sa_sigaction = safemap_on_sigbus,
 			       .sa_flags = SA_SIGINFO | SA_NODEFER};
 
 	sigemptyset(&sa.sa_mask);
 	return sigaction(SIGBUS, &sa, NULL) < 0 ? -errno : 0;
 }
 
-int guard_map(int fd, size_t len, struct guard **ret)
+int safemap_new(int fd, size_t len, struct safemap **ret)
 {
-	int err = guard_install();
-	struct guard *g = NULL;
+	int err = safemap_install();
+	struct safemap *g = NULL;
 	char *base;
 	size_t i;
 
-	for (i = 0; i < GUARD_MAX && !err && !g; i++)
-		if (!atomic_load(&guards[i].base))
-			g = &guards[i];
+	for (i = 0; i < SAFEMAP_MAX && !err && !g; i++)
+		if (!atomic_load(&safemaps[i].base))
+			g = &safemaps[i];
 	if (err)
 		return err;
 	if (!g)
@@ -67,17 +67,17 @@ int guard_map(int fd, size_t len, struct guard **ret)
 	return 0;
 }
 
-void *guard_base(const struct guard *g)
+void *safemap_base(const struct safemap *g)
 {
 	return atomic_load(&g->base);
 }
 
-int guard_is_broken(const struct guard *g)
+int safemap_is_broken(const struct safemap *g)
 {
 	return atomic_load(&g->broken);
 }
 
-void guard_unmap(struct guard *g)
+void safemap_free(struct safemap *g)
 {
 	char *base = g ? atomic_load(&g->base) : NULL;
 
