@@ -13,6 +13,10 @@ all: ## build the program at build/lapse
 	@tools/setup build
 	@tools/build build
 
+web: ## build the dashboard (needs Node.js); the next make puts it into the program
+	@tools/setup web
+	@tools/web
+
 demo: all ## train a small language model for half a minute under lapse
 	@tools/demo
 
@@ -45,10 +49,10 @@ install: all ## install under PREFIX (/usr/local), staged in DESTDIR if set
 	@$(if $(DESTDIR),,[ "$$(id -u)" != 0 ] || ldconfig)
 
 clean: ## remove all build folders
-	rm -rf build build-asan build-tsan build-fuzz
+	rm -rf build build-asan build-tsan build-fuzz web/dist
 
 help: ## this text
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | \
 		while IFS='	' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
 
-.PHONY: all demo test bench asan tsan fuzz lint install clean help
+.PHONY: all web demo test bench asan tsan fuzz lint install clean help

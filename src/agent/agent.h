@@ -30,6 +30,9 @@ struct agent_store {
 	 * more to do. -ESTALE: the file is gone; -EUCLEAN: it is corrupt: the agent
 	 * closes it and opens it again. */
 	int (*tend)(void *handle, struct err *e);
+	/* Each second: is a span open that says that the program does something else than
+	 * steps (phase_is_aside())? NULL: not wanted. */
+	void (*aside)(void *handle, bool is_aside);
 	/* The run has ended. */
 	int (*end)(void *handle, const struct run_outcome *o, struct err *e);
 	/* Close; the handle is gone also on error. */

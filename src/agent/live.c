@@ -516,5 +516,7 @@ void live_second(struct live *l, int rings, const struct wire_anchor *now)
 	live_check_clients(l, rings, now);
 	if (!l->has_outcome)
 		live_check_hang(l, now->boot_ns);
+	if (l->handle && l->store->aside)
+		l->store->aside(l->handle, phase_is_aside(l));
 	l->tending = true;
 }

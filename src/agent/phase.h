@@ -5,6 +5,8 @@
 #ifndef AGENT_PHASE_H
 #define AGENT_PHASE_H
 
+#include <stdbool.h>
+
 #define PHASE_WARMUP_STEPS 10 /* steps that belong to the start */
 
 enum phase {
@@ -18,5 +20,9 @@ enum phase {
 struct live;
 
 enum phase phase_of(const struct live *l);
+
+/* Is a span open whose name says that the program does something else than steps:
+ * evaluation, a checkpoint, compilation, text generation? */
+bool phase_is_aside(const struct live *l);
 
 #endif

@@ -69,6 +69,12 @@ int cmd_rm(int argc, char **argv);
 const struct opt *cmd_fsck_options(void);
 int cmd_fsck(int argc, char **argv);
 
+const struct opt *cmd_serve_options(void);
+int cmd_serve(int argc, char **argv);
+
+const struct opt *cmd_top_options(void);
+int cmd_top(int argc, char **argv);
+
 const struct opt *cmd_trace_options(void);
 int cmd_trace(int argc, char **argv);
 

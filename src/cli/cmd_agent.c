@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sdnotify.h"
+#include "cli/alerting.h"
 #include "cli/launch_scrape.h"
 #include "cli/opt.h"
 #include "cli/pace.h"
@@ -166,6 +167,7 @@ static void agent_configure(struct settings *s, struct agent_options *o)
 		log_warn("%s", settings_note(s, i));
 	for (i = 0; pace_note(i); i++)
 		log_warn("%s", pace_note(i));
+	alerting_set(s->config);
 	agent_keep_machine(o, s->config);
 	settings_done(s);
 }

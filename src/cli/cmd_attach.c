@@ -12,6 +12,7 @@
 #include "cli/launch_describe.h"
 #include "cli/launch_files.h"
 #include "cli/launch_oom.h"
+#include "cli/launch_serve.h"
 #include "cli/settings.h"
 #include "wire/clock.h"
 #include "wire/rendezvous.h"
@@ -68,6 +69,7 @@ struct attach {
 	struct run_outcome outcome;
 	struct launch_files files;
 	struct launch_agent agent;
+	struct launch_serve serve;
 	struct launch_oom oom;
 	int signals; /* signalfd of what makes us leave */
 	bool leave;
@@ -128,6 +130,13 @@ static int attach_begin(struct attach *a, const struct settings *settings, struc
 	launch_agent_init(&a->agent, a->files.rendezvous, a->files.rendezvous_dir);
 	a->agent.config = settings->path;
 	launch_agent_tick(&a->agent);
+	a->serve = (struct launch_serve){
+		.wanted = launch_serve_is_wanted(settings->config, false, false,
+						 isatty(STDERR_FILENO) && !attach_opt.quiet),
+		.dirfd = a->files.rendezvous,
+		.dir = a->files.rendezvous_dir,
+		.config = settings->path,
+	};
 	return 0;
 }
 
@@ -147,6 +156,7 @@ static void attach_wait(struct attach *a)
 			launch_oom_read_log(&a->oom);
 		launch_oom_tick(&a->oom);
 		launch_agent_tick(&a->agent);
+		launch_serve_say(&a->serve, a->start.id, attach_opt.quiet);
 	}
 }
 

@@ -15,13 +15,12 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "report/export.h"
+#include "report/exportwalk.h"
 #include "cli/export_live.h"
 #include "cli/outfile.h"
 #include "report/range.h"
 
-#define EXPORT_LINE_MAX (64u << 20) /* bytes of what one item becomes */
-#define EXPORT_LOOK 4096            /* rows between two looks at the clock */
+#define EXPORT_LOOK 4096 /* rows between two looks at the clock */
 
 static const char *export_dir, *export_to, *export_series, *export_output, *export_what_text;
 static struct range_text export_range;
@@ -64,16 +63,12 @@ const struct opt *cmd_export_options(void)
 
 struct export
 {
-	const struct export_ops *ops;
-	unsigned what;
+	struct exportwalk walk;
 	struct runview v;
-	struct store_range range;
 	struct outfile out;
-	struct buf line;
-	struct err e;                      /* of writing */
-	const struct store_series *series; /* the one being read */
-	size_t index;
-	uint64_t rows, rows_expected;
+	struct err e; /* of writing */
+	size_t unread;
+	uint64_t rows_expected;
 	struct timespec begun;
 	double shown_s; /* when progress was shown last; 0 never */
 	bool progress;
@@ -94,129 +89,61 @@ static void export_show_progress(struct export *x)
 	char rows[FMT_MAX], bytes[FMT_MAX];
 	double s;
 
-	if (!x->progress || x->rows % EXPORT_LOOK != 0)
+	if (!x->progress || x->walk.rows % EXPORT_LOOK != 0)
 		return;
 	s = export_elapsed_s(x);
 	if (s < 1 || s - x->shown_s < 0.2)
 		return;
 	x->shown_s = s;
-	fprintf(stderr, "\r%s rows", fmt_count(rows, (double)x->rows));
-	if (x->rows_expected >= x->rows)
+	fprintf(stderr, "\r%s rows", fmt_count(rows, (double)x->walk.rows));
+	if (x->rows_expected >= x->walk.rows)
 		fprintf(stderr, " of %s", fmt_count(rows, (double)x->rows_expected));
 	fprintf(stderr, ", %s\033[K", fmt_bytes(bytes, (double)x->out.bytes));
 }
 
-static int export_flush(struct export *x)
-{
-	int err;
-
-	if (x->line.error)
-		return err_set(&x->e, x->line.error, "one item is larger than %u MiB",
-			       EXPORT_LINE_MAX >> 20);
-	err = outfile_write(&x->out, buf_str(&x->line), x->line.len, &x->e);
-	buf_reset(&x->line);
-	return err;
-}
-
-static int export_point(void *arg, const struct store_point *p)
+static int export_put(void *arg, const char *data, size_t len)
 {
 	struct export *x = arg;
 
-	x->ops->point(&x->line, &x->v, x->series, x->index, p);
-	x->rows++;
 	export_show_progress(x);
-	return export_flush(x);
+	return outfile_write(&x->out, data, len, &x->e);
 }
 
-static int export_event(void *arg, const struct store_event *e)
+/* What cannot be read is told and counted, and the rest goes on. */
+static int export_unread(void *arg, const char *what, const struct err *e)
 {
 	struct export *x = arg;
-	const struct store_range *r = &x->range;
+	bool events = strcmp(what, "events") == 0;
 
-	if (r->by_time && (e->time_ns < r->time_min || e->time_ns > r->time_max))
-		return 0;
-	if (r->by_step &&
-	    (e->step == SINK_STEP_NONE || e->step < r->step_min || e->step > r->step_max))
-		return 0;
-	x->ops->event(&x->line, &x->v, e);
-	x->rows++;
-	export_show_progress(x);
-	return export_flush(x);
+	fprintf(stderr, "lapse export: %s%s: %s\n", events ? "" : "series ", what, e->text);
+	x->unread++;
+	return 0;
 }
 
-static bool export_wants(const struct export *x, const struct store_series *s)
+static bool export_is_wanted(void *arg, const struct store_series *s)
 {
-	unsigned bit = s->kind == SINK_SPAN        ? EXPORT_SPANS
-		       : s->kind == SINK_HISTOGRAM ? EXPORT_HISTOGRAMS
-						   : EXPORT_SAMPLES;
-
-	return x->what & bit && runview_match(export_series, s->name);
+	(void)arg;
+	return runview_match(export_series, s->name);
 }
 
-/* Returns an error of writing, which ends the export. What cannot be read is
- * told, counted in *unread, and the rest goes on. */
-static int export_walk(struct export *x, size_t *unread)
+static int export_parse_what(struct exportwalk *x)
 {
-	struct err e = {0};
-	size_t i;
-	int err;
-
-	for (i = 0; i < x->v.n_series; i++) {
-		x->series = &x->v.series[i];
-		x->index = i;
-		if (!export_wants(x, x->series))
-			continue;
-		if (x->ops->series)
-			x->ops->series(&x->line, x->series, i);
-		err_clear(&e);
-		err = export_flush(x);
-		if (!err)
-			err = store_reader_points(x->v.reader, x->series->host, x->series->id,
-						  &x->range, export_point, x, &e);
-		if (x->e.code)
-			return x->e.code;
-		if (err) {
-			fprintf(stderr, "lapse export: series %s: %s\n", x->series->name, e.text);
-			(*unread)++;
-		}
-	}
-	if (!(x->what & EXPORT_EVENTS))
-		return 0;
-	err_clear(&e);
-	err = store_reader_events(x->v.reader, export_event, x, &e);
-	if (err && !x->e.code) {
-		fprintf(stderr, "lapse export: events: %s\n", e.text);
-		(*unread)++;
-	}
-	return x->e.code;
-}
-
-static int export_parse_what(struct export *x)
-{
-	static const struct {
-		const char *name;
-		unsigned bit;
-	} rows[] = {{"samples", EXPORT_SAMPLES},
-		    {"spans", EXPORT_SPANS},
-		    {"histograms", EXPORT_HISTOGRAMS},
-		    {"events", EXPORT_EVENTS}};
 	const char *p = export_what_text;
-	size_t n, i;
+	unsigned bit;
+	size_t n;
 
 	x->what = p ? 0 : x->ops->what;
 	while (p && *p) {
 		n = strcspn(p, ",");
-		for (i = 0; i < ARRAY_LEN(rows); i++)
-			if (strlen(rows[i].name) == n && memcmp(rows[i].name, p, n) == 0)
-				break;
-		if (i == ARRAY_LEN(rows)) {
+		bit = exportwalk_what(p, n);
+		if (!bit) {
 			fprintf(stderr,
 				"lapse export: --what: \"%.*s\" is none of samples, spans, "
 				"histograms, events\n",
 				(int)n, p);
 			return -EINVAL;
 		}
-		x->what |= rows[i].bit;
+		x->what |= bit;
 		p += n + (p[n] == ',');
 	}
 	if (x->what == 0) {
@@ -233,14 +160,9 @@ static int export_parse_what(struct export *x)
 	return 0;
 }
 
-static int export_parse_format(struct export *x)
+static int export_parse_format(struct exportwalk *x)
 {
-	static const struct export_ops *const formats[] = {&export_csv, &export_json};
-	size_t i;
-
-	for (i = 0; export_to && i < ARRAY_LEN(formats); i++)
-		if (strcmp(formats[i]->name, export_to) == 0)
-			x->ops = formats[i];
+	x->ops = export_to ? exportwalk_format(export_to) : NULL;
 	if (x->ops)
 		return export_parse_what(x);
 	if (export_to)
@@ -256,26 +178,26 @@ static int export_parse_format(struct export *x)
 
 static int export_write(struct export *x)
 {
-	size_t unread = 0, i;
-	struct err close_error = {0};
+	struct err walk_error = {0}, close_error = {0};
+	size_t i;
 	int err;
 
 	for (i = 0; i < x->v.n_series; i++)
-		if (export_wants(x, &x->v.series[i]))
+		if (exportwalk_wants(&x->walk, &x->v.series[i]))
 			x->rows_expected += x->v.series[i].count;
 	clock_gettime(CLOCK_MONOTONIC, &x->begun);
 	x->progress = isatty(STDERR_FILENO) && (x->out.to != stdout || !isatty(STDOUT_FILENO));
-	x->ops->begin(&x->line, &x->v, x->what);
-	err = export_flush(x);
-	if (!err)
-		err = export_walk(x, &unread);
+	err = exportwalk_run(&x->walk, &walk_error);
 	err = outfile_close(&x->out, !err, &close_error) ? close_error.code : err;
 	if (x->shown_s > 0)
 		fprintf(stderr, "\r\033[K");
 	/* A reader that has seen enough is no error to talk about. */
 	if (err && err != -EPIPE)
-		fprintf(stderr, "lapse export: %s\n", x->e.code ? x->e.text : close_error.text);
-	return err || unread ? 1 : 0;
+		fprintf(stderr, "lapse export: %s\n",
+			x->e.code         ? x->e.text
+			: walk_error.code ? walk_error.text
+					  : close_error.text);
+	return err || x->unread ? 1 : 0;
 }
 
 /* Formats of src/export: the whole run, kept up to date. */
@@ -310,13 +232,14 @@ static int export_to_live(const struct exporter_ops *ops, const char *what)
 int cmd_export(int argc, char **argv)
 {
 	const char *what = cmd_one_arg("export", argc, argv, "RUN", "last");
-	struct export x = {0};
+	struct export x = {
+		.walk = {.wants = export_is_wanted, .put = export_put, .unread = export_unread}};
 	const struct exporter_ops *live = export_to ? exporter_find(export_to) : NULL;
 	int status = 0;
 
 	if (what && live)
 		return export_to_live(live, what);
-	if (!what || export_parse_format(&x) != 0)
+	if (!what || export_parse_format(&x.walk) != 0)
 		return 2;
 	if (export_follow) {
 		fprintf(stderr, "lapse export: --follow is for tensorboard and prometheus\n");
@@ -324,18 +247,18 @@ int cmd_export(int argc, char **argv)
 	}
 	if (runview_open(&x.v, "export", export_dir, what) != 0)
 		return 1;
-	if (range_parse(&export_range, "export", &x.v.run, &x.range) != 0) {
+	if (range_parse(&export_range, "export", &x.v.run, &x.walk.range) != 0) {
 		runview_close(&x.v);
 		return 2;
 	}
-	buf_init(&x.line, EXPORT_LINE_MAX);
+	x.walk.v = &x.v;
+	x.walk.arg = &x;
 	if (outfile_open(&x.out, export_output, &x.e) != 0) {
 		fprintf(stderr, "lapse export: %s\n", x.e.text);
 		status = 1;
 	} else {
 		status = export_write(&x);
 	}
-	buf_done(&x.line);
 	runview_close(&x.v);
 	return status;
 }

@@ -10,11 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
+#include "cli/servewatch.h"
 #include "report/pick.h"
 #include "report/runview.h"
 #include "store/index.h"
+#include "wire/rendezvous.h"
 
 #define LS_METRICS_MAX 16
 #define LS_FILTERS_MAX 32
@@ -338,6 +341,23 @@ static int ls_print_table(struct index *x, const size_t *runs, size_t n, size_t 
 	return status;
 }
 
+/* Where a run that goes on can be seen, if a server goes with this user's agent. */
+static void ls_say_dashboard(struct index *x, const size_t *runs, size_t n)
+{
+	int dirfd = rendezvous_open(0);
+	char url[512];
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (!index_get(x, runs[i])->error &&
+		    index_get(x, runs[i])->run.outcome == RUN_RUNNING)
+			break;
+	if (dirfd >= 0 && i < n && servewatch_url(dirfd, url, sizeof(url)))
+		fprintf(stderr, "Live runs: %s\n", url);
+	if (dirfd >= 0)
+		close(dirfd);
+}
+
 static int ls_print(struct index *x, const char *root)
 {
 	size_t *runs = xcalloc(index_count(x), sizeof(*runs)), n, all;
@@ -352,6 +372,8 @@ static int ls_print(struct index *x, const char *root)
 		fprintf(stderr, "None of the %zu runs in %s is like that.\n", index_count(x), root);
 	else
 		fprintf(stderr, "No runs in %s. Record one: lapse run -- COMMAND\n", root);
+	if (n && !ls_json)
+		ls_say_dashboard(x, runs, n);
 	free(runs);
 	return status;
 }

@@ -10,6 +10,7 @@
 #include "cli/launch_describe.h"
 #include "cli/launch_export.h"
 #include "cli/launch_files.h"
+#include "cli/launch_serve.h"
 #include "cli/launch_status.h"
 #include "cli/settings.h"
 #include "cli/simrun.h"
@@ -57,13 +58,14 @@ static const struct opt monitor_rows[] = {
 	{.name = "simulate_steps", .type = OPT_INT, .value = "N", .to = &mon.simulate_steps,
 	 .lo = 1, .hi = SIMULATE_STEPS_MAX, .help = "steps of it (default: 100)"},
 	{.name = "enable_dashboard", .type = OPT_FLAG, .to = &mon.enable_dashboard,
-	 .help = "not in this version, which says so and records"},
+	 .help = "serve the dashboard meanwhile (default: if stderr is a terminal)"},
 	{.name = "dashboard_port", .type = OPT_INT, .value = "PORT", .to = &mon.dashboard_port,
-	 .lo = 1, .hi = 65535, .help = "likewise"},
+	 .lo = 1, .hi = 65535,
+	 .help = "its port (default: the first free one from 8080 on)"},
 	{.name = "dashboard_host", .type = OPT_STR, .value = "HOST", .to = &mon.dashboard_host,
-	 .help = "likewise"},
+	 .help = "its address (default: this machine only); others need a token"},
 	{.name = "disable_dashboard", .type = OPT_FLAG, .to = &mon.disable_dashboard,
-	 .help = "no word about the dashboard"},
+	 .help = "serve none"},
 	{.name = "visualization_dir", .type = OPT_STR, .value = "DIR", .to = &mon.visualization_dir,
 	 .help = "pictures: not in this version, which says so and records"},
 	{.name = "disable_visualization", .type = OPT_FLAG, .to = &mon.disable_visualization,
@@ -94,10 +96,6 @@ static void monitor_say_missing(void)
 		bool given;
 		const char *text;
 	} rows[] = {
-		{(mon.enable_dashboard || mon.dashboard_port || mon.dashboard_host) &&
-			 !mon.disable_dashboard,
-		 "the dashboard is not in this version: recording without it; `lapse query` and "
-		 "--tensorboard_dir show the data"},
 		{mon.visualization_dir && !mon.disable_visualization,
 		 "--visualization_dir: pictures are not in this version: nothing is written there"},
 		{mon.disable_alerts,
@@ -160,9 +158,17 @@ struct monitor {
 	struct run_outcome outcome;
 	struct launch_files files;
 	struct launch_agent agent;
+	struct launch_serve serve;
 	struct launch_status status;
 	int signals;
 };
+
+static bool monitor_wants_dashboard(const struct settings *settings, bool is_terminal)
+{
+	return launch_serve_is_wanted(
+		settings->config, mon.enable_dashboard || mon.dashboard_port || mon.dashboard_host,
+		mon.disable_dashboard, is_terminal);
+}
 
 static int monitor_begin(struct monitor *m, const struct settings *settings, struct err *e)
 {
@@ -187,6 +193,14 @@ static int monitor_begin(struct monitor *m, const struct settings *settings, str
 	launch_agent_init(&m->agent, m->files.rendezvous, m->files.rendezvous_dir);
 	m->agent.config = settings->path;
 	launch_agent_tick(&m->agent);
+	m->serve = (struct launch_serve){
+		.wanted = monitor_wants_dashboard(settings, isatty(STDERR_FILENO) && !mon.quiet),
+		.dirfd = m->files.rendezvous,
+		.dir = m->files.rendezvous_dir,
+		.config = settings->path,
+		.host = mon.dashboard_host,
+		.port = mon.dashboard_port,
+	};
 	return 0;
 }
 
@@ -240,8 +254,11 @@ static int monitor_machine(const struct settings *settings)
 			m.start.dir);
 	monitor_show(&m.status, m.start.dir, m.start.start_ns);
 	p = (struct pollfd){.fd = m.signals, .events = POLLIN};
-	while (poll(&p, 1, MONITOR_TICK_MS) == 0)
+	launch_serve_say(&m.serve, m.start.id, mon.quiet);
+	while (poll(&p, 1, MONITOR_TICK_MS) == 0) {
 		launch_agent_tick(&m.agent);
+		launch_serve_say(&m.serve, m.start.id, mon.quiet);
+	}
 	launch_status_stop(&m.status);
 	monitor_end(&m);
 	launch_files_done(&m.files);
@@ -252,24 +269,52 @@ static int monitor_machine(const struct settings *settings)
 
 struct monitor_sim {
 	struct launch_status status;
-	pid_t exporter;
+	pid_t exporter, server;
+	bool serves;
 };
 
 /* Out of the terminal's group: it ends when the run has, not before. */
-static void monitor_export(struct monitor_sim *x, const char *dir)
+static pid_t monitor_start(const char *const argv[], bool talks)
 {
-	pid_t parent = getpid();
+	pid_t parent = getpid(), pid;
 
 	fflush(stderr);
-	x->exporter = fork();
-	if (x->exporter != 0)
-		return;
+	pid = fork();
+	if (pid != 0)
+		return pid;
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (talks)
+		dup2(STDERR_FILENO, STDOUT_FILENO);
 	if (getppid() == parent)
-		execl("/proc/self/exe", "lapse", "export", "--to", "tensorboard", "--follow",
-		      "--output", mon.tensorboard_dir, dir, (char *)NULL);
+		execv("/proc/self/exe", (char *const *)argv);
 	_exit(127);
+}
+
+static void monitor_export(struct monitor_sim *x, const char *dir)
+{
+	const char *const argv[] = {"lapse",    "export",   "--to", "tensorboard",
+				    "--follow", "--output", mon.tensorboard_dir, dir, NULL};
+
+	x->exporter = monitor_start(argv, false);
+}
+
+/* The run has no agent, so the dashboard is a server of its own. */
+static void monitor_serve(struct monitor_sim *x, const char *dir)
+{
+	const char *argv[8] = {"lapse", "serve", dir};
+	size_t n = 3;
+	char port[32];
+
+	if (mon.dashboard_port) {
+		snprintf(port, sizeof(port), "--port=%lld", (long long)mon.dashboard_port);
+		argv[n++] = port;
+	}
+	if (mon.dashboard_host) {
+		argv[n++] = "--host";
+		argv[n++] = mon.dashboard_host;
+	}
+	x->server = monitor_start(argv, true);
 }
 
 static void monitor_sim_begun(void *arg, const char *dir, int64_t start_ns)
@@ -280,13 +325,16 @@ static void monitor_sim_begun(void *arg, const char *dir, int64_t start_ns)
 		fprintf(stderr, "lapse: recording a simulated run to %s; Ctrl-C ends it\n", dir);
 	if (mon.tensorboard_dir)
 		monitor_export(x, dir);
+	if (x->serves)
+		monitor_serve(x, dir);
 	monitor_show(&x->status, dir, start_ns);
 }
 
-static int monitor_sim_write(const struct simulate *m, const struct simulate_options *o)
+static int monitor_sim_write(const struct simulate *m, const struct simulate_options *o,
+			     bool serves)
 {
 	struct simrun_result *result = xcalloc(1, sizeof(*result));
-	struct monitor_sim x = {.exporter = 0};
+	struct monitor_sim x = {.serves = serves};
 	char command[64];
 	const struct simrun_options r = {.dir = mon.save_dir,
 					 .name = mon.name ? mon.name : "simulated",
@@ -304,6 +352,8 @@ static int monitor_sim_write(const struct simulate *m, const struct simulate_opt
 	launch_status_init(&x.status);
 	err = simrun_write(m, &r, o->start_ns, o->hosts, result, &e);
 	launch_status_stop(&x.status);
+	if (x.server > 0 && kill(x.server, SIGTERM) == 0)
+		waitpid(x.server, NULL, 0);
 	if (x.exporter > 0 && waitpid(x.exporter, &status, 0) == x.exporter && status != 0)
 		fprintf(stderr, "lapse monitor: the export to %s failed\n", mon.tensorboard_dir);
 	if (err)
@@ -314,7 +364,7 @@ static int monitor_sim_write(const struct simulate *m, const struct simulate_opt
 	return err || status ? 1 : 0;
 }
 
-static int monitor_simulate(void)
+static int monitor_simulate(const struct settings *settings)
 {
 	const struct simulate_options o = {.seed = 1,
 					   .steps = mon.simulate_steps ? mon.simulate_steps
@@ -334,7 +384,7 @@ static int monitor_simulate(void)
 		fprintf(stderr, "lapse monitor: %s\n", e.text);
 		return 2;
 	}
-	status = monitor_sim_write(m, &o);
+	status = monitor_sim_write(m, &o, monitor_wants_dashboard(settings, false));
 	simulate_free(m);
 	return status;
 }
@@ -365,7 +415,7 @@ int cmd_monitor(int argc, char **argv)
 		free(target);
 	}
 	if (!status)
-		status = mon.simulate ? monitor_simulate() : monitor_machine(&settings);
+		status = mon.simulate ? monitor_simulate(&settings) : monitor_machine(&settings);
 	settings_done(&settings);
 	return status;
 }

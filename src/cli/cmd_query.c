@@ -200,10 +200,14 @@ static int query_list(const struct runview *v)
 /* Choose the series; *missed: a pattern has none. 0, -ENOENT: none has, -EINVAL. */
 static int query_choose(struct querydata *q, int argc, char **argv, bool *missed)
 {
+	struct err e;
 	int i, r = 0;
 
 	for (i = 0; i < argc && r != -EINVAL; i++) {
-		r = querydata_choose(q, argv[i]);
+		err_clear(&e);
+		r = querydata_choose(q, argv[i], &e);
+		if (r < 0)
+			fprintf(stderr, "lapse query: %s\n", e.text);
 		*missed = *missed || r == -ENOENT;
 	}
 	if (r == -EINVAL)

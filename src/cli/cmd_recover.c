@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cli/opt.h"
 #include "cli/settings.h"
+#include "cli/alerting.h"
 #include "cli/wiring.h"
 
 #include <errno.h>
@@ -112,6 +113,7 @@ int cmd_recover(int argc, char **argv)
 	log_open(STDERR_FILENO, arg_verbose ? LOG_LEVEL_INFO : LOG_LEVEL_WARN);
 	settings_load(&settings, "recover", NULL);
 	wiring_place(settings.config);
+	alerting_set(settings.config);
 	settings_done(&settings);
 	err = agent_run(&o, &e);
 	if (err == -EAGAIN) {

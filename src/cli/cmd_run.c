@@ -31,7 +31,7 @@
 
 static struct run_options {
 	const char *dir, *name, *project, *tags, *notes, *config;
-	bool quiet, status, tee_stderr, no_agent;
+	bool quiet, status, tee_stderr, no_agent, dashboard, no_dashboard;
 	int64_t stall_after_ns, idle_exit_ns, total_steps;
 } run_opt = {.stall_after_ns = -1, .idle_exit_ns = -1};
 static struct settings run_settings; /* the strings of run_opt may be in here */
@@ -65,6 +65,10 @@ static const struct opt run_rows[] = {
 	{.name = "scrape", .type = OPT_CALL, .value = "[PRESET=]URL,...", .call = launch_scrape_add,
 	 .help = "ask others for their Prometheus metrics; presets dcgm, node, ray, vllm; may be "
 		 "repeated"},
+	{.name = "dashboard", .type = OPT_FLAG, .to = &run_opt.dashboard,
+	 .help = "serve the dashboard while it runs (default: if stderr is a terminal)"},
+	{.name = "no-dashboard", .type = OPT_FLAG, .to = &run_opt.no_dashboard,
+	 .help = "serve none"},
 	{.name = "no-agent", .type = OPT_FLAG, .to = &run_opt.no_agent,
 	 .help = "start no agent: records wait in shared memory (lapse recover)"},
 	{.name = "config", .letter = 'c', .type = OPT_STR, .value = "FILE", .to = &run_opt.config,
@@ -232,9 +236,18 @@ static void run_begin(struct launch *l, struct run_start *r, struct err *e)
 	l->agent.config = run_settings.path;
 	if (run_opt.idle_exit_ns >= 0)
 		l->agent.idle_exit_ns = run_opt.idle_exit_ns;
+	l->serve = (struct launch_serve){
+		.wanted = l->recorded && !run_opt.no_agent &&
+			  launch_serve_is_wanted(run_settings.config, run_opt.dashboard,
+						 run_opt.no_dashboard, l->terminal),
+		.dirfd = l->files.rendezvous,
+		.dir = l->files.rendezvous_dir,
+		.config = run_settings.path,
+	};
 	if (l->recorded)
 		launch_agent_tick(&l->agent);
 	run_say_start(l, r, e);
+	launch_serve_say(&l->serve, r->id, !l->terminal);
 	run_show_status(l, r);
 	launch_child_release(&l->child, l->recorded);
 }

@@ -315,29 +315,6 @@ static void show_stderr(const struct show *s)
 	show_lines(p);
 }
 
-static void show_json_process(struct json *j, const struct store_process *p)
-{
-	json_object(j);
-	json_kstr(j, "host", p->host_name);
-	json_kuint(j, "process", p->id);
-	json_kstr(j, "role", p->role);
-	json_kstr(j, "program", p->program);
-	json_kint(j, "pid", p->pid);
-	json_kint(j, "ppid", p->ppid);
-	runview_json_number(j, "rank", (double)p->rank, p->rank >= 0);
-	runview_json_number(j, "local_rank", (double)p->local_rank, p->local_rank >= 0);
-	runview_json_number(j, "world_size", (double)p->world_size, p->world_size >= 0);
-	runview_json_time(j, "start", p->start_ns);
-	runview_json_time(j, "end", p->end_ns);
-	json_kuint(j, "attempts", p->stored + p->dropped + p->overwritten + p->broken);
-	json_kuint(j, "stored", p->stored);
-	json_kuint(j, "dropped", p->dropped);
-	json_kuint(j, "overwritten", p->overwritten);
-	json_kuint(j, "broken", p->broken);
-	json_kuint(j, "refused", p->refused);
-	json_object_end(j);
-}
-
 static void show_json_series(struct json *j, const struct store_series *d,
 			     const struct runview_stat *st)
 {
@@ -394,7 +371,7 @@ static int show_print_json(struct show *s)
 	json_key(&j, "processes");
 	json_array(&j);
 	for (i = 0; i < s->v.n_processes; i++)
-		show_json_process(&j, &s->v.processes[i]);
+		runview_json_process(&j, &s->v.processes[i]);
 	json_array_end(&j);
 	json_key(&j, "series");
 	json_array(&j);

@@ -60,6 +60,34 @@ const struct command commands[] = {
 		.run = cmd_monitor,
 	},
 	{
+		.name = "serve",
+		.args = "[OPTIONS] [DIR...]",
+		.summary = "serve the dashboard of the runs in folders, for a browser",
+		.about = "DIR is a folder of runs (default $LAPSE_DIR, else ./lapse-runs); the "
+			 "address is printed on\nstdout. Only this machine may ask, unless --host "
+			 "says otherwise (docs/dashboard.md).\nOf live runs what is stored is seen "
+			 "at once; nothing that a browser asks slows them.",
+		.examples = "  lapse serve\n"
+			    "  lapse serve --port 9000 /data/lapse-runs ~/old-runs\n"
+			    "  lapse serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem",
+		.options = cmd_serve_options,
+		.run = cmd_serve,
+	},
+	{
+		.name = "top",
+		.args = "[OPTIONS] [RUN]",
+		.summary = "watch a run in the terminal: lines of training, GPUs, CPUs, processes",
+		.about = "RUN is an id, the beginning of one, \"last\" (the newest), or the path "
+			 "of a run's\nfolder; without it the newest run that is live, else the "
+			 "newest. Keys: ? lists them,\nq leaves. Where there is no terminal one "
+			 "frame is printed, as with --once.",
+		.examples = "  lapse top\n"
+			    "  lapse top --filter 'val/*' last\n"
+			    "  COLUMNS=120 lapse top --once | less",
+		.options = cmd_top_options,
+		.run = cmd_top,
+	},
+	{
 		.name = "ls",
 		.args = "[OPTIONS]",
 		.summary = "list runs, the newest first",

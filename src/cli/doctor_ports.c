@@ -5,15 +5,7 @@
 #include "cli/doctor.h"
 
 #include "base/mem.h"
-
-#include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#define PORTS_LISTEN 0x0a /* TCP_LISTEN, as /proc/net/tcp writes it */
+#include "base/ports.h"
 
 static const struct {
 	int port;
@@ -26,88 +18,14 @@ static const struct {
 	{9400, "the DCGM exporter"},
 };
 
-/* Inode of the socket that listens on the port; 0: none. */
-static unsigned long ports_socket(const char *path, int port)
-{
-	unsigned long inode = 0, found = 0;
-	unsigned local, state;
-	char line[512];
-	FILE *f = fopen(path, "re");
-
-	while (f && !found && fgets(line, sizeof(line), f))
-		if (sscanf(line,
-			   " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*s %*s %lu",
-			   &local, &state, &inode) == 3 &&
-		    (int)local == port && state == PORTS_LISTEN)
-			found = inode;
-	if (f)
-		fclose(f);
-	return found;
-}
-
-/* Does a process have that socket open? */
-static bool ports_holds(const char *pid, unsigned long inode)
-{
-	char path[300], want[64], link[64];
-	struct dirent *e;
-	bool found = false;
-	ssize_t n;
-	DIR *dir;
-
-	snprintf(want, sizeof(want), "socket:[%lu]", inode);
-	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
-	dir = opendir(path);
-	while (dir && !found && (e = readdir(dir))) {
-		n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link) - 1);
-		if (n <= 0)
-			continue;
-		link[n] = '\0';
-		found = strcmp(link, want) == 0;
-	}
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
-/* "python3, process 123", or "" if nobody can be seen to hold it. */
-static void ports_holder(unsigned long inode, char *out, size_t cap)
-{
-	char path[300], comm[64] = "";
-	struct dirent *e;
-	DIR *dir = opendir("/proc");
-	FILE *f;
-
-	snprintf(out, cap, "%s", "");
-	while (dir && !out[0] && (e = readdir(dir))) {
-		if (e->d_name[0] < '1' || e->d_name[0] > '9' || !ports_holds(e->d_name, inode))
-			continue;
-		snprintf(path, sizeof(path), "/proc/%s/comm", e->d_name);
-		f = fopen(path, "re");
-		if (f && fgets(comm, sizeof(comm), f))
-			comm[strcspn(comm, "\n")] = '\0';
-		if (f)
-			fclose(f);
-		snprintf(out, cap, "%s, process %.20s", comm, e->d_name);
-	}
-	if (dir)
-		closedir(dir);
-}
-
 void doctor_ports(struct doctor *d)
 {
-	unsigned long inode;
 	char who[160];
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(ports_rows); i++) {
-		inode = ports_socket("/proc/net/tcp", ports_rows[i].port);
-		if (!inode)
-			inode = ports_socket("/proc/net/tcp6", ports_rows[i].port);
-		if (!inode)
-			continue;
-		ports_holder(inode, who, sizeof(who));
-		doctor_add(d, "ports", DOCTOR_NOTE, NULL, "%d, the usual port of %s, is held by %s",
-			   ports_rows[i].port, ports_rows[i].what,
-			   who[0] ? who : "another user's process");
-	}
+	for (i = 0; i < ARRAY_LEN(ports_rows); i++)
+		if (ports_listener(ports_rows[i].port, who, sizeof(who)))
+			doctor_add(d, "ports", DOCTOR_NOTE, NULL,
+				   "%d, the usual port of %s, is held by %s", ports_rows[i].port,
+				   ports_rows[i].what, who);
 }

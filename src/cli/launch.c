@@ -40,6 +40,7 @@ static void launch_tick(struct launch *l, struct launch_tick *t)
 	if (!l->recorded)
 		return;
 	launch_agent_tick(&l->agent);
+	launch_serve_say(&l->serve, l->files.id, !l->terminal);
 	launch_oom_tick(&l->oom);
 }
 

@@ -13,6 +13,7 @@
 #include "cli/launch_child.h"
 #include "cli/launch_files.h"
 #include "cli/launch_oom.h"
+#include "cli/launch_serve.h"
 #include "cli/launch_signal.h"
 #include "cli/launch_status.h"
 #include "cli/launch_tee.h"
@@ -26,6 +27,7 @@ struct launch {
 	struct launch_signal signal;
 	struct launch_files files;
 	struct launch_agent agent;
+	struct launch_serve serve;
 	struct launch_oom oom;
 	struct launch_tee tee;
 	struct launch_status bar;

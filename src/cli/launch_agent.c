@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * launch_agent.c - see launch_agent.h. The agent gets nothing of the command's:
- * no descriptor, no session, no folder.
+ * launch_agent.c - see launch_agent.h.
  */
 #include "cli/launch_agent.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/launch_detach.h"
 #include "wire/clock.h"
 #include "wire/rendezvous.h"
 
@@ -54,53 +49,18 @@ bool launch_agent_may_start(const struct launch_agent *a, int64_t now_ns)
 	return a->started < LAUNCH_AGENT_STARTS || now_ns - oldest >= LAUNCH_AGENT_WINDOW_NS;
 }
 
-static _Noreturn void agent_exec(const struct launch_agent *a)
+static void agent_start(const struct launch_agent *a)
 {
-	const char *program = a->program ? a->program : "/proc/self/exe";
-	struct sigaction dfl = {.sa_handler = SIG_DFL};
 	char idle_exit[32];
-	sigset_t none;
-	int sig, null;
+	const char *argv[] = {"lapse",	     "agent",	"--rendezvous", a->dir,
+			      "--idle-exit", idle_exit, NULL};
 
-	for (sig = 1; sig < NSIG; sig++)
-		sigaction(sig, &dfl, NULL);
-	null = open("/dev/null", O_RDWR);
-	if (null < 0 || chdir("/") < 0)
-		_exit(1);
-	dup2(null, 0);
-	dup2(null, 1);
-	dup2(null, 2);
-	close_range(3, ~0U, 0);
-	umask(077);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (a->idle_exit_ns % AGENT_SECOND_NS == 0)
 		snprintf(idle_exit, sizeof(idle_exit), "%lld",
 			 (long long)(a->idle_exit_ns / AGENT_SECOND_NS));
 	else
 		snprintf(idle_exit, sizeof(idle_exit), "%lldns", (long long)a->idle_exit_ns);
-	if (a->config)
-		setenv("LAPSE_CONFIG", a->config, 1);
-	execlp(program, "lapse", "agent", "--rendezvous", a->dir, "--idle-exit", idle_exit,
-	       (char *)NULL);
-	_exit(127);
-}
-
-static void agent_start(const struct launch_agent *a)
-{
-	pid_t pid = fork();
-
-	if (pid < 0)
-		return;
-	if (pid == 0) {
-		/* The child of a child that is gone: nobody of ours must reap it. */
-		setsid();
-		pid = fork();
-		if (pid == 0)
-			agent_exec(a);
-		_exit(0);
-	}
-	waitpid(pid, NULL, 0);
+	launch_detach(a->program ? a->program : "/proc/self/exe", (char *const *)argv, a->config);
 }
 
 bool launch_agent_tick(struct launch_agent *a)

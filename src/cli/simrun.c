@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "alert/watch.h"
 #include "base/file.h"
 #include "base/fmt.h"
 #include "base/mem.h"
@@ -26,6 +27,7 @@
 
 struct simrun_host {
 	struct store *store;
+	struct watch *watch; /* sees what the agent's would */
 	struct simulate_feed *feed;
 };
 
@@ -100,7 +102,8 @@ static int simrun_open(struct simrun *x, uint32_t host, struct err *e)
 		err = store_start(h->store, &x->start, e);
 	if (err)
 		return err;
-	err = simulate_feed_new(x->m, host, store_sink(h->store), &h->feed);
+	h->watch = watch_new(store_sink(h->store), x->start.host, NULL);
+	err = simulate_feed_new(x->m, host, watch_sink(h->watch), &h->feed);
 	return err ? err_set(e, err, "%s", store_error(h->store)->text) : 0;
 }
 
@@ -133,7 +136,7 @@ static void simrun_show(struct simrun *x)
 
 static int simrun_commit(struct simrun_host *h, struct err *e)
 {
-	struct sink *sink = store_sink(h->store);
+	struct sink *sink = watch_sink(h->watch);
 	int err = sink->ops->commit(sink);
 
 	return err ? err_set(e, err, "%s", store_error(h->store)->text) : 0;
@@ -236,6 +239,7 @@ static int simrun_end(struct simrun *x, struct simrun_host *h, struct err *e)
 		return err;
 	o = xcalloc(1, sizeof(*o));
 	simrun_outcome(x, end_ns, o);
+	watch_end(h->watch, o);
 	err = store_end(h->store, o, e);
 	free(o);
 	return err;
@@ -262,6 +266,7 @@ static int simrun_go(struct simrun *x, struct err *e)
 
 		if (r && !err)
 			err = err_set(e, r, "%s", closing.text);
+		watch_free(x->hosts[i].watch);
 		simulate_feed_free(x->hosts[i].feed);
 	}
 	return err;

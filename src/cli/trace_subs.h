@@ -90,6 +90,8 @@ int trace_ranks(int argc, char **argv);
 int trace_summary(int argc, char **argv);
 int trace_score(int argc, char **argv);
 
+const struct opt *trace_timeline_options(void);
+int trace_timeline(int argc, char **argv);
 const struct opt *trace_convert_options(void);
 int trace_convert(int argc, char **argv);
 const struct opt *trace_merge_options(void);

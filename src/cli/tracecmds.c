@@ -174,6 +174,15 @@ const struct command tracecmds[] = {
 		.run = trace_stacks,
 	},
 	{
+		.name = "trace timeline",
+		.args = "--output FILE [OPTIONS] FILE",
+		.summary = "the trace as bars in rows, in the compact form that the dashboard draws",
+		.about = "Its bytes are described in docs/http.md, \"timeline\".",
+		.examples = "  lapse trace timeline -o trace.timeline trace.json.gz",
+		.options = trace_timeline_options,
+		.run = trace_timeline,
+	},
+	{
 		.name = "trace diff",
 		.args = "[OPTIONS] BEFORE AFTER",
 		.summary = "operators and kernels that became slower, faster, new, or are gone",

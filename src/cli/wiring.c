@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/wiring.h"
 
+#include "alert/watch.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/alerting.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -111,10 +114,17 @@ void wiring_wait(void)
 
 /* ---- the store ------------------------------------------------------------------------- */
 
+/* A run's store, and who looks at what goes into it. */
+struct wiring {
+	struct store *store;
+	struct watch *watch;
+};
+
 static int wiring_open(const struct run_start *r, void **ret_handle, struct sink **ret_sink,
 		       struct err *e)
 {
 	struct store_options o = wiring_options;
+	struct wiring *h;
 	struct utsname uts;
 	struct store *s;
 	int err;
@@ -126,59 +136,82 @@ static int wiring_open(const struct run_start *r, void **ret_handle, struct sink
 	err = store_open(&o, e, &s);
 	if (err)
 		return err;
-	*ret_handle = s;
-	*ret_sink = store_sink(s);
+	h = xcalloc(1, sizeof(*h));
+	h->store = s;
+	h->watch = watch_new(store_sink(s), o.host, alerting_settings());
+	*ret_handle = h;
+	*ret_sink = watch_sink(h->watch);
 	return 0;
 }
 
 static int wiring_start(void *handle, const struct run_start *r, struct err *e)
 {
-	return store_start(handle, r, e);
+	struct wiring *h = handle;
+
+	return store_start(h->store, r, e);
 }
 
 static int wiring_tend(void *handle, struct err *e)
 {
+	struct wiring *h = handle;
 	int r;
 
-	if (!store_is_alive(handle))
+	if (!store_is_alive(h->store))
 		return err_set(e, -ESTALE, "its database was deleted or replaced");
-	r = store_fold(handle, false, e);
-	return r ? r : store_retain(handle, &wiring_limits, e);
+	r = store_fold(h->store, false, e);
+	return r ? r : store_retain(h->store, &wiring_limits, e);
+}
+
+static void wiring_aside(void *handle, bool is_aside)
+{
+	struct wiring *h = handle;
+
+	watch_aside(h->watch, is_aside);
 }
 
 static int wiring_end(void *handle, const struct run_outcome *o, struct err *e)
 {
-	return store_end(handle, o, e);
+	struct wiring *h = handle;
+
+	watch_end(h->watch, o);
+	return store_end(h->store, o, e);
 }
 
 /* At the end all becomes chunks, which the limits may not allow. */
 static int wiring_close(void *handle, struct err *e)
 {
+	struct wiring *h = handle;
+	struct store *s = h->store;
 	struct store_stats stats;
 	int r;
 
+	watch_free(h->watch);
+	free(h);
 	if (wiring_limits.keep_raw_ns || wiring_limits.max_bytes) {
-		store_fold(handle, true, NULL);
-		while (store_retain(handle, &wiring_limits, NULL) > 0)
+		store_fold(s, true, NULL);
+		while (store_retain(s, &wiring_limits, NULL) > 0)
 			;
 	}
-	store_stats(handle, &stats);
+	store_stats(s, &stats);
 	if (stats.file_bytes <= WIRING_MOVE_BYTES)
-		return store_close(handle, e);
-	r = store_leave(handle, e);
+		return store_close(s, e);
+	r = store_leave(s, e);
 	wiring_sweep();
 	return r;
 }
 
 static const char *wiring_why(void *handle)
 {
-	return store_error(handle)->text;
+	struct wiring *h = handle;
+
+	return store_error(h->store)->text;
 }
 
 const struct agent_store wiring_store = {
 	.open = wiring_open,
 	.start = wiring_start,
 	.tend = wiring_tend,
+	.aside = wiring_aside,
 	.end = wiring_end,
 	.close = wiring_close,
 	.why = wiring_why,

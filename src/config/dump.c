@@ -244,6 +244,8 @@ static void dump_readers(unsigned readers, struct json *j)
 		json_str(j, "agent");
 	if (readers & CONFIG_READ_PYTHON)
 		json_str(j, "python");
+	if (readers & CONFIG_READ_SERVE)
+		json_str(j, "serve");
 	json_array_end(j);
 }
 

@@ -14,6 +14,7 @@
 #define READ_RUN CONFIG_READ_RUN
 #define READ_AGENT CONFIG_READ_AGENT
 #define READ_PYTHON CONFIG_READ_PYTHON
+#define READ_SERVE CONFIG_READ_SERVE
 
 static const char *const keys_captures[] = {"environment",  "git",  "exceptions", "warnings",
 					    "faulthandler", "exit", NULL};
@@ -167,6 +168,13 @@ const struct config_key config_keys[] = {
 	 .preset = "5m",
 	 .help = "between copies of a local database into the run's folder, which other hosts read"},
 
+	{.path = "alert.enabled", .type = CONFIG_BOOL, .readers = READ_AGENT, .preset = "true",
+	 .help = "look for what is wrong while runs are recorded (alerts.md)"},
+	{.path = "alert.off", .type = CONFIG_WORDS, .readers = READ_AGENT,
+	 .help = "alerts that are not looked for: [gpu-idle, io-wait]"},
+	{.path = "alert.limits", .type = CONFIG_WORDS, .readers = READ_AGENT,
+	 .help = "RULE=NUMBER for single alerts: [gpu-hot=85, stall=300]"},
+
 	{.path = "record.ring_kib", .type = CONFIG_INT, .readers = READ_PYTHON,
 	 .env = "LAPSE_RING_KIB", .python = "ring_kib", .hi = KEYS_RING_KIB_MAX,
 	 .help = "size of a process's ring in KiB; none or 0: 8448"},
@@ -216,7 +224,41 @@ const struct config_key config_keys[] = {
 	{.path = "profile.repeat", .type = CONFIG_INT, .readers = READ_PYTHON, .preset = "1",
 	 .env = "LAPSE_PROFILE_REPEAT", .help = "cycles; 0: until the training ends"},
 
+	{.path = "dashboard.enabled", .type = CONFIG_BOOL, .readers = READ_RUN,
+	 .env = "LAPSE_DASHBOARD", .option = "run --dashboard",
+	 .help = "serve the dashboard while a run is live (default: if stderr is a terminal)"},
+	{.path = "dashboard.host", .type = CONFIG_TEXT, .readers = READ_SERVE,
+	 .preset = "127.0.0.1", .env = "LAPSE_DASHBOARD_HOST", .option = "serve --host",
+	 .help = "address to listen on; others than this machine need a token"},
+	{.path = "dashboard.port", .type = CONFIG_INT, .readers = READ_SERVE, .lo = 1,
+	 .hi = 65535, .env = "LAPSE_DASHBOARD_PORT", .option = "serve --port",
+	 .help = "port to listen on (default: the first free one from 8080 on)"},
+	{.path = "dashboard.refresh_interval", .type = CONFIG_DURATION, .readers = READ_SERVE,
+	 .preset = "1s", .lo = 100000000, .hi = 3600000000000, .option = "serve --refresh",
+	 .help = "live updates are at least so far apart"},
+	{.path = "dashboard.allowed_ips", .type = CONFIG_WORDS, .readers = READ_SERVE,
+	 .option = "serve --allow-ip", .help = "only these addresses and networks may connect"},
+	{.path = "dashboard.allowed_hosts", .type = CONFIG_WORDS, .readers = READ_SERVE,
+	 .option = "serve --allow-host", .help = "names under which browsers may ask"},
+	{.path = "dashboard.token_file", .type = CONFIG_TEXT, .readers = READ_SERVE,
+	 .option = "serve --token-file", .help = "file with the token that everybody needs"},
+	{.path = "dashboard.tls_cert", .type = CONFIG_TEXT, .readers = READ_SERVE,
+	 .option = "serve --tls-cert", .help = "certificate, PEM"},
+	{.path = "dashboard.tls_key", .type = CONFIG_TEXT, .readers = READ_SERVE,
+	 .option = "serve --tls-key", .help = "its key, PEM"},
+	{.path = "dashboard.max_clients", .type = CONFIG_INT, .readers = READ_SERVE, .lo = 8,
+	 .hi = 65536, .preset = "512", .option = "serve --max-clients",
+	 .help = "connections at a time"},
+
 	/* What other monitors call a setting of ours. */
+	{.path = "enable_dashboard", .type = CONFIG_BOOL, .same_as = "dashboard.enabled",
+	 .help = "dashboard.enabled"},
+	{.path = "visualization.dashboard", .type = CONFIG_BOOL, .same_as = "dashboard.enabled",
+	 .help = "dashboard.enabled"},
+	{.path = "dashboard_host", .type = CONFIG_TEXT, .same_as = "dashboard.host",
+	 .help = "dashboard.host"},
+	{.path = "dashboard_port", .type = CONFIG_INT, .lo = 1, .hi = 65535,
+	 .same_as = "dashboard.port", .help = "dashboard.port"},
 	{.path = "save_dir", .type = CONFIG_TEXT, .same_as = "run.dir",
 	 .help = "run.dir"},
 	{.path = "monitoring.save_dir", .type = CONFIG_TEXT, .same_as = "run.dir",
@@ -243,6 +285,13 @@ const struct config_key config_keys[] = {
 	{.path = "monitoring.analysis", .type = CONFIG_BLOCK, .same_as = "analysis",
 	 .help = "the block analysis"},
 
+	{.path = "alerting.enabled", .type = CONFIG_BOOL, .same_as = "alert.enabled",
+	 .help = "alert.enabled"},
+	{.path = "alert_system.enabled", .type = CONFIG_BOOL, .same_as = "alert.enabled",
+	 .help = "alert.enabled"},
+	{.path = "enable_alerts", .type = CONFIG_BOOL, .same_as = "alert.enabled",
+	 .help = "alert.enabled"},
+
 	{.path = "gradient_monitoring.track_layers", .type = CONFIG_WORDS,
 	 .same_as = "torch.layers", .help = "torch.layers"},
 
@@ -268,10 +317,8 @@ const struct config_key config_keys[] = {
 
 	/* What has no effect in this version: the default is what lapse does. */
 	KEYS_NONE("visualization.tensorboard", CONFIG_BOOL, "false", "write TensorBoard files"),
-	KEYS_NONE("visualization.dashboard", CONFIG_BOOL, "false", "serve a dashboard"),
 	KEYS_NONE("visualization.prometheus", CONFIG_BOOL, "false", "serve Prometheus metrics"),
 	KEYS_NONE("visualization.grafana", CONFIG_BOOL, "false", "Grafana dashboards"),
-	KEYS_NONE("alerting.enabled", CONFIG_BOOL, "false", "raise alerts"),
 	KEYS_NONE("alerting.email_notifications", CONFIG_BOOL, "false", "alerts by mail"),
 	KEYS_NONE("alerting.slack_notifications", CONFIG_BOOL, "false", "alerts by Slack"),
 	KEYS_NONE("alerting.thresholds.loss_increase", CONFIG_NUMBER, NULL, "ratio"),
@@ -282,13 +329,6 @@ const struct config_key config_keys[] = {
 	KEYS_NONE("analysis.anomaly_detection", CONFIG_BOOL, "false", "find anomalies"),
 	KEYS_NONE("analysis.performance_regression", CONFIG_BOOL, "false",
 		  "compare with a stored baseline"),
-	KEYS_NONE("dashboard.enabled", CONFIG_BOOL, "false", "serve a dashboard"),
-	KEYS_NONE("dashboard.host", CONFIG_TEXT, NULL, "address to listen on"),
-	{.path = "dashboard.port", .type = CONFIG_INT, .lo = 1, .hi = 65535,
-	 .help = "port to listen on"},
-	KEYS_NONE("dashboard.refresh_interval", CONFIG_DURATION, NULL, "between updates"),
-	KEYS_NONE("dashboard.allowed_ips", CONFIG_WORDS, NULL, "who may connect"),
-	KEYS_NONE("alert_system.enabled", CONFIG_BOOL, "false", "raise alerts"),
 	KEYS_NONE("alert_system.thresholds.cpu_usage_percent", CONFIG_NUMBER, NULL, "percent"),
 	KEYS_NONE("alert_system.thresholds.memory_usage_percent", CONFIG_NUMBER, NULL, "percent"),
 	KEYS_NONE("alert_system.thresholds.gpu_memory_usage_percent", CONFIG_NUMBER, NULL,
@@ -312,11 +352,6 @@ const struct config_key config_keys[] = {
 	KEYS_NONE("metrics_collection.compression_enabled", CONFIG_BOOL, "true",
 		  "compress what is stored"),
 	KEYS_NONE("metrics_collection.save_interval", CONFIG_INT, NULL, "steps between writes"),
-	KEYS_NONE("enable_dashboard", CONFIG_BOOL, "false", "serve a dashboard"),
-	KEYS_NONE("dashboard_host", CONFIG_TEXT, NULL, "address to listen on"),
-	{.path = "dashboard_port", .type = CONFIG_INT, .lo = 1, .hi = 65535,
-	 .help = "port to listen on"},
-	KEYS_NONE("enable_alerts", CONFIG_BOOL, "false", "raise alerts"),
 	KEYS_NONE("tensorboard_dir", CONFIG_TEXT, NULL, "folder of TensorBoard files"),
 	KEYS_NONE("visualization_dir", CONFIG_TEXT, NULL, "folder of pictures"),
 	KEYS_NONE("enable_performance_monitor", CONFIG_BOOL, "true", "record performance"),

@@ -29,6 +29,7 @@ enum config_reader {
 	CONFIG_READ_RUN = 1,    /* lapse run */
 	CONFIG_READ_AGENT = 2,  /* lapse agent */
 	CONFIG_READ_PYTHON = 4, /* lapse.init() */
+	CONFIG_READ_SERVE = 8,  /* lapse serve */
 };
 
 struct config_key {

@@ -22,7 +22,7 @@
 #define PROMETHEUS_SPAN_HELP "time spent in spans; \"step\" is a training step"
 
 struct prometheus {
-	struct exporter *x;
+	struct exporter *x; /* NULL: none counts */
 	struct prometheus_entry *entries;
 	size_t n, cap;
 	struct map by_key;  /* name{labels} */
@@ -37,7 +37,7 @@ struct prometheus {
 	uint32_t entry; /* UINT32_MAX: left out */
 };
 
-static void *prometheus_create(struct exporter *x)
+struct prometheus *prometheus_new(struct exporter *x)
 {
 	struct prometheus *p = xcalloc(1, sizeof(*p));
 
@@ -47,17 +47,20 @@ static void *prometheus_create(struct exporter *x)
 	return p;
 }
 
-static void prometheus_destroy(void *f)
+static void prometheus_entry_done(struct prometheus_entry *e)
 {
-	struct prometheus *p = f;
+	free(e->name);
+	free(e->labels);
+	free(e->help);
+	free(e->below);
+}
+
+void prometheus_free(struct prometheus *p)
+{
 	size_t i;
 
-	for (i = 0; i < p->n; i++) {
-		free(p->entries[i].name);
-		free(p->entries[i].labels);
-		free(p->entries[i].help);
-		free(p->entries[i].below);
-	}
+	for (i = 0; i < p->n; i++)
+		prometheus_entry_done(&p->entries[i]);
 	free(p->entries);
 	free(p->labels);
 	map_done(&p->by_key);
@@ -74,9 +77,8 @@ static void prometheus_put_label(struct buf *b, const char *name, const char *va
 	buf_putc(b, '"');
 }
 
-static void prometheus_begin(void *f, const struct store_run *run)
+void prometheus_start(struct prometheus *p, const struct store_run *run)
 {
-	struct prometheus *p = f;
 	struct buf b;
 
 	buf_init(&b, PROMETHEUS_TEXT_MAX);
@@ -214,7 +216,8 @@ static int prometheus_on_point(void *f, const struct store_series *s, const stru
 	uint64_t series = (host << 32 ^ s->id) << 1 | 1;
 	struct prometheus_entry *e;
 
-	exporter_count(p->x);
+	if (p->x)
+		exporter_count(p->x);
 	if (series != p->series) {
 		p->series = series;
 		p->entry = prometheus_series(p, s);
@@ -248,7 +251,23 @@ static int prometheus_on_lost(void *f, const struct store_series *s, uint64_t n)
 	return 0;
 }
 
-/* ---- the file ------------------------------------------------------------------------- */
+const struct store_newer prometheus_newer = {.point = prometheus_on_point,
+					     .lost = prometheus_on_lost};
+
+/* ---- lists ---------------------------------------------------------------------------- */
+
+void prometheus_list_done(struct prometheus_list *l)
+{
+	size_t i;
+
+	for (i = 0; i < l->n_made; i++) {
+		prometheus_entry_done(l->made[i]);
+		free(l->made[i]);
+	}
+	free(l->made);
+	free(l->entries);
+	*l = (struct prometheus_list){0};
+}
 
 static int prometheus_compare(const void *a, const void *b)
 {
@@ -259,36 +278,70 @@ static int prometheus_compare(const void *a, const void *b)
 	return order ? order : strcmp(x->labels, y->labels);
 }
 
-static void prometheus_put_entries(const struct prometheus *p, bool ended, struct buf *out)
+void prometheus_list_sort(struct prometheus_list *l)
 {
-	const struct prometheus_entry **sorted = xcalloc(p->n + 1, sizeof(*sorted));
+	if (l->n)
+		qsort(l->entries, l->n, sizeof(*l->entries), prometheus_compare);
+}
+
+static void prometheus_list_add(struct prometheus_list *l, const struct prometheus_entry *e)
+{
+	l->entries = xgrow(l->entries, l->n, &l->cap, sizeof(*l->entries));
+	l->entries[l->n++] = e;
+}
+
+/* One that is made for the list. */
+static void prometheus_list_make(struct prometheus_list *l, enum prometheus_kind kind,
+				 const char *name, const char *labels, const char *help, double v)
+{
+	struct prometheus_entry *e = xcalloc(1, sizeof(*e));
+
+	*e = (struct prometheus_entry){.name = xstrdup(name),
+				       .labels = xstrdup(labels),
+				       .help = xstrdup(help),
+				       .kind = kind,
+				       .value = v};
+	l->made = xgrow(l->made, l->n_made, &l->cap_made, sizeof(struct prometheus_entry *));
+	l->made[l->n_made++] = e;
+	prometheus_list_add(l, e);
+}
+
+void prometheus_list_series(struct prometheus_list *l, const struct prometheus *p, bool ended)
+{
 	struct timespec now;
 	int64_t oldest;
-	size_t i, n = 0;
+	size_t i;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	oldest = now.tv_sec * 1000000000LL + now.tv_nsec - PROMETHEUS_MACHINE_NS;
 	for (i = 0; i < p->n; i++)
 		if (!p->entries[i].machine || (!ended && p->entries[i].time_ns >= oldest))
-			sorted[n++] = &p->entries[i];
-	qsort(sorted, n, sizeof(*sorted), prometheus_compare);
-	for (i = 0; i < n; i++)
-		prometheus_lines(out, sorted[i],
-				 i == 0 || strcmp(sorted[i]->name, sorted[i - 1]->name) != 0);
-	free(sorted);
+			prometheus_list_add(l, &p->entries[i]);
 }
 
-static void prometheus_one(struct buf *out, const struct prometheus *p, const char *name,
-			   const char *help, double v)
+static void prometheus_list_gauge(struct prometheus_list *l, const struct prometheus *p,
+				  const char *name, const char *help, double v)
 {
-	prometheus_head(out, name, "gauge", help);
-	buf_printf(out, "%s{%s} ", name, p->labels);
-	prometheus_number(out, v);
-	buf_putc(out, '\n');
+	prometheus_list_make(l, PROMETHEUS_GAUGE, name, p->labels, help, v);
 }
 
-static void prometheus_put_run(const struct prometheus *p, const struct store_run *run,
-			       struct buf *out)
+void prometheus_list_join(struct prometheus_list *l, const struct prometheus_list *from)
+{
+	size_t i;
+
+	for (i = 0; i < from->n; i++)
+		prometheus_list_add(l, from->entries[i]);
+}
+
+void prometheus_list_behind(struct prometheus_list *l, const struct prometheus *p, bool is)
+{
+	prometheus_list_gauge(l, p, "lapse_scrape_behind",
+			      "1: not all of the run has been read yet, so values are old ones",
+			      is);
+}
+
+static void prometheus_list_outcome(struct prometheus_list *l, const struct prometheus *p,
+				    const struct store_run *run)
 {
 	struct buf b;
 
@@ -297,34 +350,32 @@ static void prometheus_put_run(const struct prometheus *p, const struct store_ru
 	prometheus_put_label(&b, "name", run->name);
 	prometheus_put_label(&b, "user", run->user);
 	prometheus_put_label(&b, "outcome", run_outcome_name(run->outcome));
-	prometheus_head(out, "lapse_run_info", "gauge",
-			"the run; outcome \"running\" while it does");
-	buf_printf(out, "lapse_run_info{%s} 1\n", buf_str(&b));
+	prometheus_list_make(l, PROMETHEUS_INFO, "lapse_run_info", buf_str(&b),
+			     "the run; outcome \"running\" while it does", 1);
 	buf_done(&b);
-	prometheus_one(out, p, "lapse_run_start_timestamp_seconds", "when the run began",
-		       (double)run->start_ns / 1e9);
+	prometheus_list_gauge(l, p, "lapse_run_start_timestamp_seconds", "when the run began",
+			      (double)run->start_ns / 1e9);
 	if (run->end_ns)
-		prometheus_one(out, p, "lapse_run_end_timestamp_seconds", "when the run ended",
-			       (double)run->end_ns / 1e9);
+		prometheus_list_gauge(l, p, "lapse_run_end_timestamp_seconds", "when the run ended",
+				      (double)run->end_ns / 1e9);
 	if (run->end_ns && run->outcome == RUN_EXITED)
-		prometheus_one(out, p, "lapse_run_exit_code", "exit status of the command",
-			       run->code);
+		prometheus_list_gauge(l, p, "lapse_run_exit_code", "exit status of the command",
+				      run->code);
 	if (p->last_ns)
-		prometheus_one(out, p, "lapse_last_record_timestamp_seconds",
-			       "time of the newest value that the program recorded",
-			       (double)p->last_ns / 1e9);
+		prometheus_list_gauge(l, p, "lapse_last_record_timestamp_seconds",
+				      "time of the newest value that the program recorded",
+				      (double)p->last_ns / 1e9);
 	if (p->left_out)
-		prometheus_one(out, p, "lapse_export_left_out_points",
-			       "points that are in no metric here", (double)p->left_out);
+		prometheus_list_gauge(l, p, "lapse_export_left_out_points",
+				      "points that are in no metric here", (double)p->left_out);
 }
 
 struct prometheus_records {
 	const struct prometheus *p;
-	struct buf *out;
-	bool any;
+	struct prometheus_list *to;
 };
 
-static int prometheus_put_records(void *arg, const struct store_process *q)
+static int prometheus_list_records(void *arg, const struct store_process *q)
 {
 	struct prometheus_records *r = arg;
 	const struct {
@@ -340,24 +391,60 @@ static int prometheus_put_records(void *arg, const struct store_process *q)
 				 .role = q->role,
 				 .source = "record"};
 	struct buf b;
-	size_t i;
+	size_t i, len;
 
 	if (strcmp(q->role, "host") == 0 || strcmp(q->role, "command") == 0)
 		return 0;
-	if (!r->any)
-		prometheus_head(r->out, "lapse_records_total", "counter",
-				"records that the program made, by what became of them");
-	r->any = true;
 	buf_init(&b, PROMETHEUS_TEXT_MAX);
 	prometheus_series_labels(r->p, &s, &b);
 	/* Of a rank that was started again each process counts for itself. */
 	if (q->rank >= 0)
 		buf_printf(&b, ",process=\"%u\"", q->id);
-	for (i = 0; i < ARRAY_LEN(rows); i++)
-		buf_printf(r->out, "lapse_records_total{%s,result=\"%s\"} %" PRIu64 "\n",
-			   buf_str(&b), rows[i].result, rows[i].n);
+	len = b.len;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		b.len = len;
+		buf_printf(&b, ",result=\"%s\"", rows[i].result);
+		prometheus_list_make(r->to, PROMETHEUS_COUNTER, "lapse_records_total", buf_str(&b),
+				     "records that the program made, by what became of them",
+				     (double)rows[i].n);
+	}
 	buf_done(&b);
 	return 0;
+}
+
+int prometheus_list_run(struct prometheus_list *l, const struct prometheus *p,
+			struct store_reader *r, const struct store_run *run, struct err *e)
+{
+	struct prometheus_records records = {.p = p, .to = l};
+
+	prometheus_list_outcome(l, p, run);
+	return store_reader_processes(r, prometheus_list_records, &records, e);
+}
+
+/* ---- the file ------------------------------------------------------------------------- */
+
+static void *prometheus_create(struct exporter *x)
+{
+	return prometheus_new(x);
+}
+
+static void prometheus_destroy(void *f)
+{
+	prometheus_free(f);
+}
+
+static void prometheus_begin(void *f, const struct store_run *run)
+{
+	prometheus_start(f, run);
+}
+
+static void prometheus_put_list(const struct prometheus_list *l, struct buf *out)
+{
+	size_t i;
+
+	for (i = 0; i < l->n; i++)
+		prometheus_lines(out, l->entries[i],
+				 i == 0 || strcmp(l->entries[i]->name, l->entries[i - 1]->name));
 }
 
 static int prometheus_flush(void *f, struct store_reader *r, const struct store_run *run,
@@ -365,12 +452,18 @@ static int prometheus_flush(void *f, struct store_reader *r, const struct store_
 {
 	struct prometheus *p = f;
 	struct buf *out = exporter_out(p->x, exporter_file(p->x, ""));
-	struct prometheus_records records = {.p = p, .out = out};
+	struct prometheus_list series = {0}, about = {0};
+	int err;
 
-	prometheus_put_entries(p, ended || run->end_ns != 0, out);
-	prometheus_put_run(p, run, out);
+	prometheus_list_series(&series, p, ended || run->end_ns != 0);
+	prometheus_list_sort(&series);
+	prometheus_put_list(&series, out);
+	prometheus_list_done(&series);
+	err = prometheus_list_run(&about, p, r, run, e);
+	prometheus_put_list(&about, out);
+	prometheus_list_done(&about);
 	p->series = 0;
-	return store_reader_processes(r, prometheus_put_records, &records, e);
+	return err;
 }
 
 /* ---- state -------------------------------------------------------------------------- */

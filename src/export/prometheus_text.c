@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -264,17 +265,95 @@ static void prometheus_buckets(struct buf *b, const struct prometheus_entry *e)
 	prometheus_sample(b, e, "_count", NULL, (double)e->count);
 }
 
-void prometheus_lines(struct buf *b, const struct prometheus_entry *e, bool first)
+const char *prometheus_type(enum prometheus_kind kind, bool is_open)
 {
 	static const char *const types[] = {[PROMETHEUS_GAUGE] = "gauge",
 					    [PROMETHEUS_COUNTER] = "counter",
 					    [PROMETHEUS_SPAN] = "histogram",
-					    [PROMETHEUS_HIST] = "histogram"};
+					    [PROMETHEUS_HIST] = "histogram",
+					    [PROMETHEUS_INFO] = "info"};
 
+	return kind == PROMETHEUS_INFO && !is_open ? "gauge" : types[kind];
+}
+
+void prometheus_lines(struct buf *b, const struct prometheus_entry *e, bool first)
+{
 	if (first)
-		prometheus_head(b, e->name, types[e->kind], e->help);
-	if (e->kind == PROMETHEUS_GAUGE || e->kind == PROMETHEUS_COUNTER)
-		prometheus_sample(b, e, "", NULL, e->value);
-	else
+		prometheus_head(b, e->name, prometheus_type(e->kind, false), e->help);
+	if (e->kind == PROMETHEUS_SPAN || e->kind == PROMETHEUS_HIST)
 		prometheus_buckets(b, e);
+	else
+		prometheus_sample(b, e, "", NULL, e->value);
+}
+
+/* ---- OpenMetrics ---------------------------------------------------------------------- */
+
+/* Limits of buckets are written as Go writes a float: "1.0", "1.048576e+06". */
+static void prometheus_open_limit(struct buf *b, double v)
+{
+	char text[64];
+	char *dot;
+
+	snprintf(text, sizeof(text), "%.15g", v);
+	if (fabs(v) >= 1e6) {
+		snprintf(text, sizeof(text), "%.14e", v);
+		dot = strchr(text, 'e');
+		while (dot[-1] == '0' && dot[-2] != '.') {
+			memmove(dot - 1, dot, strlen(dot) + 1);
+			dot--;
+		}
+	} else if (!strpbrk(text, ".e")) {
+		strcat(text, ".0");
+	}
+	buf_puts(b, text);
+}
+
+static void prometheus_open_buckets(struct buf *b, const struct prometheus_entry *e)
+{
+	const struct prometheus_scale *s = prometheus_scale(e);
+	uint64_t sum = 0;
+	struct buf le;
+	size_t i;
+
+	buf_init(&le, 64);
+	for (i = 0; i < s->n; i++) {
+		sum += e->below ? e->below[i] : 0;
+		if (i < s->zero && !e->negative)
+			continue;
+		buf_reset(&le);
+		prometheus_open_limit(&le, s->le[i]);
+		prometheus_sample(b, e, "_bucket", buf_str(&le), (double)sum);
+	}
+	buf_done(&le);
+	prometheus_sample(b, e, "_bucket", "+Inf", (double)e->count);
+	/* A sum that may go down is none: the format has neither then. */
+	if (e->negative)
+		return;
+	prometheus_sample(b, e, "_sum", NULL, e->value);
+	prometheus_sample(b, e, "_count", NULL, (double)e->count);
+}
+
+size_t prometheus_open_family(const struct prometheus_entry *e)
+{
+	const char *ending = e->kind == PROMETHEUS_COUNTER ? "_total"
+			     : e->kind == PROMETHEUS_INFO  ? "_info"
+							   : "";
+
+	return strlen(e->name) - strlen(ending);
+}
+
+void prometheus_open_lines(struct buf *b, const struct prometheus_entry *e, bool first)
+{
+	int family = (int)prometheus_open_family(e);
+
+	if (first) {
+		buf_printf(b, "# TYPE %.*s %s\n# HELP %.*s ", family, e->name,
+			   prometheus_type(e->kind, true), family, e->name);
+		prometheus_escape(b, e->help, true);
+		buf_putc(b, '\n');
+	}
+	if (e->kind == PROMETHEUS_SPAN || e->kind == PROMETHEUS_HIST)
+		prometheus_open_buckets(b, e);
+	else
+		prometheus_sample(b, e, "", NULL, e->value);
 }

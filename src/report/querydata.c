@@ -33,11 +33,13 @@ void querydata_done(struct querydata *q)
 	free(q->bands);
 }
 
-static bool querydata_has(const struct querydata *q, const struct store_series *s, bool rate)
+/* Is it among the first n? */
+static bool querydata_has(const struct querydata *q, size_t n, const struct store_series *s,
+			  bool rate)
 {
 	size_t i;
 
-	for (i = 0; i < q->n; i++)
+	for (i = 0; i < n; i++)
 		if (q->series[i].s == s && q->series[i].rate == rate)
 			return true;
 	return false;
@@ -47,8 +49,6 @@ static void querydata_add(struct querydata *q, const struct store_series *s, boo
 {
 	struct querydata_series *to;
 
-	if (querydata_has(q, s, rate))
-		return;
 	q->series = xgrow(q->series, q->n, &q->cap, sizeof(*q->series));
 	to = &q->series[q->n++];
 	*to = (struct querydata_series){.s = s, .rate = rate};
@@ -56,41 +56,75 @@ static void querydata_add(struct querydata *q, const struct store_series *s, boo
 			     s->labels, *s->labels ? "}" : "", rate ? ")" : "");
 }
 
-int querydata_choose(struct querydata *q, const char *pattern)
+static int querydata_no_rate(const char *asked, const struct store_series *s, struct err *e)
+{
+	return err_set(e, -EINVAL, "%s: \"%s\" is a %s; only counters have rates", asked, s->name,
+		       runview_kind(s->kind));
+}
+
+int querydata_choose(struct querydata *q, const char *pattern, struct err *e)
 {
 	const struct store_series *wrong = NULL;
-	size_t i, found = 0;
+	size_t i, before = q->n, found = 0;
 	struct store_match *m;
-	struct err e = {0};
+	bool rate;
+	int r = store_match_new(pattern, e, &m);
 
-	if (store_match_new(pattern, &e, &m) < 0) {
-		fprintf(stderr, "lapse query: %s\n", e.text);
-		return -EINVAL;
-	}
+	if (r < 0)
+		return r;
+	rate = store_match_is_rate(m);
 	for (i = 0; i < q->v->n_series; i++) {
 		const struct store_series *s = &q->v->series[i];
 
 		if (!store_match_is(m, s))
 			continue;
-		if (store_match_is_rate(m) && s->kind != SINK_COUNTER) {
+		if (rate && s->kind != SINK_COUNTER) {
 			wrong = s;
 			continue;
 		}
-		querydata_add(q, s, store_match_is_rate(m));
+		if (!querydata_has(q, before, s, rate))
+			querydata_add(q, s, rate);
 		found++;
 	}
 	store_match_free(m);
 	if (found)
 		return 0;
 	if (wrong)
-		fprintf(stderr, "lapse query: %s: \"%s\" is a %s; only counters have rates\n",
-			pattern, wrong->name, runview_kind(wrong->kind));
-	else
-		fprintf(stderr,
-			"lapse query: no series matches \"%s\"; without a pattern all are "
-			"listed\n",
-			pattern);
-	return wrong ? -EINVAL : -ENOENT;
+		return querydata_no_rate(pattern, wrong, e);
+	return err_set(e, -ENOENT, "no series matches \"%s\"; without a pattern all are listed",
+		       pattern);
+}
+
+static const struct store_series *querydata_find(const struct runview *v, const char *id,
+						 size_t len)
+{
+	char number[16];
+	size_t i, n, host;
+
+	for (i = 0; i < v->n_series; i++) {
+		n = (size_t)snprintf(number, sizeof(number), "/%u", v->series[i].id);
+		host = strlen(v->series[i].host_name);
+		if (host + n == len && memcmp(id, v->series[i].host_name, host) == 0 &&
+		    memcmp(id + host, number, n) == 0)
+			return &v->series[i];
+	}
+	return NULL;
+}
+
+int querydata_choose_id(struct querydata *q, const char *id, struct err *e)
+{
+	size_t len = strlen(id);
+	bool rate = strncmp(id, "rate(", 5) == 0 && id[len - 1] == ')';
+	const struct store_series *s =
+		rate ? querydata_find(q->v, id + 5, len - 6) : querydata_find(q->v, id, len);
+
+	if (!s)
+		return err_set(e, -ENOENT, "no series has the id \"%s\" (HOST/NUMBER)", id);
+	if (rate && s->kind != SINK_COUNTER)
+		return querydata_no_rate(id, s, e);
+	if (!querydata_has(q, q->n, s, rate))
+		querydata_add(q, s, rate);
+	return 0;
 }
 
 /* ---- groups ------------------------------------------------------------------------ */
@@ -98,24 +132,25 @@ int querydata_choose(struct querydata *q, const char *pattern)
 /* NAME{LABEL="VALUE",...} with the labels of the group alone. */
 static char *querydata_group_name(const struct querydata_series *s, const char *labels)
 {
+	const char *p;
 	struct buf b;
 	size_t n;
 	char *out;
 
 	buf_init(&b, 1 << 20);
-	buf_printf(&b, "%s%s{", s->rate ? "rate(" : "", s->s->name);
-	for (; *labels; labels += n + (labels[n] == ',')) {
+	buf_printf(&b, "%s%s%s", s->rate ? "rate(" : "", s->s->name, *labels ? "{" : "");
+	for (p = labels; *p; p += n + (p[n] == ',')) {
 		char *label, *value;
 
-		n = strcspn(labels, ",");
-		label = xstrndup(labels, n);
+		n = strcspn(p, ",");
+		label = xstrndup(p, n);
 		value = store_series_label(s->s, label);
 		buf_printf(&b, "%s%s=\"%s\"", buf_str(&b)[b.len - 1] == '{' ? "" : ",", label,
 			   value ? value : "");
 		free(label);
 		free(value);
 	}
-	buf_puts(&b, s->rate ? "})" : "}");
+	buf_printf(&b, "%s%s", *labels ? "}" : "", s->rate ? ")" : "");
 	out = xstrdup(buf_str(&b));
 	buf_done(&b);
 	return out;

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "report/runview.h"
 #include "store/store.h"
 
@@ -36,12 +37,15 @@ struct querydata {
 void querydata_init(struct querydata *q, const struct runview *v);
 void querydata_done(struct querydata *q);
 
-/* Add the series that match the pattern; prints what is wrong. 0, -EINVAL: not a
- * pattern, or rates of what is no counter, -ENOENT: nothing matches. */
-int querydata_choose(struct querydata *q, const char *pattern);
+/* Add the series that match the pattern. 0, or *e and -EINVAL: not a pattern, or rates
+ * of what is no counter, -ENOENT: nothing matches. */
+int querydata_choose(struct querydata *q, const char *pattern, struct err *e);
 
-/* Put the series into groups by the labels (comma-separated); each name is a group of
- * its own. */
+/* Add one by its id: "HOST/NUMBER" or "rate(HOST/NUMBER)". Errors as above. */
+int querydata_choose_id(struct querydata *q, const char *id, struct err *e);
+
+/* Put the series into groups by the labels (comma-separated; "": none); each name is a
+ * group of its own. */
 void querydata_group(struct querydata *q, const char *labels);
 
 /* Ask the store. total: also for series[].total. 0 or -errno and *e. */
@@ -49,6 +53,13 @@ int querydata_ask(struct querydata *q, bool total, struct err *e);
 
 /* A result in buckets, also if it is raw: of one point each. */
 struct store_bucket querydata_bucket(const struct store_result *r, size_t i);
+
+/* Keys of a series: id ("HOST/NUMBER"), name, labels, unit (NULL: its own), kind, host,
+ * process, pid, role, rank. */
+void queryout_json_series(struct json *j, const struct runview *v, const struct store_series *s,
+			  const char *unit);
+/* Its own labels as an object. */
+void queryout_json_labels(struct json *j, const char *key, const struct store_series *s);
 
 /* All series of the view. */
 void querytext_list(const struct runview *v);

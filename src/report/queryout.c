@@ -4,8 +4,12 @@
  * bucket, the same keys in both.
  */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "report/export.h"
 #include "report/querydata.h"
 
@@ -120,12 +124,16 @@ void queryout_raw(struct buf *out, const struct querydata_series *s, const struc
 
 /* ---- JSON -------------------------------------------------------------------------- */
 
-static void queryout_json_series(struct json *j, const struct runview *v,
-				 const struct store_series *s)
+void queryout_json_series(struct json *j, const struct runview *v, const struct store_series *s,
+			  const char *unit)
 {
+	char id[512];
+
+	snprintf(id, sizeof(id), "%s/%u", s->host_name, s->id);
+	json_kstr(j, "id", id);
 	json_kstr(j, "name", s->name);
 	json_kstr(j, "labels", s->labels);
-	json_kstr(j, "unit", runview_unit(s));
+	json_kstr(j, "unit", unit ? unit : runview_unit(s));
 	json_kstr(j, "kind", runview_kind(s->kind));
 	json_kstr(j, "host", s->host_name);
 	json_kint(j, "process", s->process);
@@ -138,6 +146,27 @@ static void queryout_json_series(struct json *j, const struct runview *v,
 		json_null(j);
 }
 
+void queryout_json_labels(struct json *j, const char *key, const struct store_series *s)
+{
+	const char *p = s->labels, *equals;
+	char *name, *value;
+
+	json_key(j, key);
+	json_object(j);
+	while ((equals = strstr(p, "=\"")) != NULL) {
+		name = xstrndup(p, (size_t)(equals - p));
+		value = store_series_label(s, name);
+		json_kstr(j, name, value);
+		free(name);
+		free(value);
+		for (p = equals + 2; *p && *p != '"'; p++)
+			p += p[0] == '\\' && p[1];
+		p += *p == '"';
+		p += *p == ',';
+	}
+	json_object_end(j);
+}
+
 void queryout_list_json(struct buf *out, const struct runview *v)
 {
 	struct json j;
@@ -147,7 +176,7 @@ void queryout_list_json(struct buf *out, const struct runview *v)
 	json_array(&j);
 	for (i = 0; i < v->n_series; i++) {
 		json_object(&j);
-		queryout_json_series(&j, v, &v->series[i]);
+		queryout_json_series(&j, v, &v->series[i], NULL);
 		json_kuint(&j, "points", v->series[i].count);
 		json_object_end(&j);
 	}
@@ -182,7 +211,7 @@ static void queryout_json_result(struct json *j, const struct querydata *q, size
 	size_t k;
 
 	json_object(j);
-	queryout_json_series(j, q->v, s->s);
+	queryout_json_series(j, q->v, s->s, NULL);
 	json_kbool(j, "rate", s->rate);
 	json_kbool(j, "raw", r->raw);
 	json_kuint(j, "lost", r->lost);

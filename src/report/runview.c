@@ -48,6 +48,17 @@ static int view_add_series(void *arg, const struct store_series *s)
 	return 0;
 }
 
+static int view_read(struct runview *v, struct err *e)
+{
+	int err = store_reader_run(v->reader, &v->run, e);
+
+	if (!err)
+		err = store_reader_processes(v->reader, view_add_process, v, e);
+	if (!err)
+		err = store_reader_series(v->reader, view_add_series, v, e);
+	return err;
+}
+
 int runview_open_dir(struct runview *v, const char *dir, struct err *e)
 {
 	int err;
@@ -56,11 +67,7 @@ int runview_open_dir(struct runview *v, const char *dir, struct err *e)
 	snprintf(v->dir, sizeof(v->dir), "%s", dir);
 	err = store_reader_open(dir, e, &v->reader);
 	if (!err)
-		err = store_reader_run(v->reader, &v->run, e);
-	if (!err)
-		err = store_reader_processes(v->reader, view_add_process, v, e);
-	if (!err)
-		err = store_reader_series(v->reader, view_add_series, v, e);
+		err = view_read(v, e);
 	if (err)
 		runview_close(v);
 	return err;
@@ -120,7 +127,7 @@ int runview_open(struct runview *v, const char *command, const char *root, const
 	return err;
 }
 
-void runview_close(struct runview *v)
+static void view_forget(struct runview *v)
 {
 	size_t i;
 
@@ -140,6 +147,20 @@ void runview_close(struct runview *v)
 	}
 	free(v->processes);
 	free(v->series);
+	v->processes = NULL;
+	v->series = NULL;
+	v->n_processes = v->n_series = 0;
+}
+
+int runview_refresh(struct runview *v, struct err *e)
+{
+	view_forget(v);
+	return view_read(v, e);
+}
+
+void runview_close(struct runview *v)
+{
+	view_forget(v);
 	if (v->reader)
 		store_reader_close(v->reader);
 	*v = (struct runview){0};

@@ -30,6 +30,10 @@ struct runview {
 /* Open the run in folder DIR. 0, or -errno and *e. */
 int runview_open_dir(struct runview *v, const char *dir, struct err *e);
 
+/* Read run, processes and series anew, by the same reader: all pointers into the view
+ * end. 0, or -errno and *e: the view is only good for runview_close(). */
+int runview_refresh(struct runview *v, struct err *e);
+
 /* Find the run `what` under root (NULL: the usual folder) and open it. On
  * failure prints "lapse COMMAND: why" to stderr. Warnings about files that could
  * not be read are printed too, and the run opens all the same. 0 or -errno. */
@@ -97,6 +101,9 @@ void runview_json_number(struct json *j, const char *key, double v, bool has);
 void runview_json_run(struct json *j, const struct runview *v);
 void runview_json_run_of(struct json *j, const struct store_run *run, const char *dir,
 			 const char *warning);
+
+/* An object for a process. */
+void runview_json_process(struct json *j, const struct store_process *p);
 
 /* Flush stdout. Exit status: 0, or 1 after printing why (nothing if the reader
  * went away). To be asked once, after the last output. */

@@ -87,6 +87,29 @@ void runview_json_run(struct json *j, const struct runview *v)
 	runview_json_run_of(j, &v->run, v->dir, store_reader_warning(v->reader));
 }
 
+void runview_json_process(struct json *j, const struct store_process *p)
+{
+	json_object(j);
+	json_kstr(j, "host", p->host_name);
+	json_kuint(j, "process", p->id);
+	json_kstr(j, "role", p->role);
+	json_kstr(j, "program", p->program);
+	json_kint(j, "pid", p->pid);
+	json_kint(j, "ppid", p->ppid);
+	runview_json_number(j, "rank", (double)p->rank, p->rank >= 0);
+	runview_json_number(j, "local_rank", (double)p->local_rank, p->local_rank >= 0);
+	runview_json_number(j, "world_size", (double)p->world_size, p->world_size >= 0);
+	runview_json_time(j, "start", p->start_ns);
+	runview_json_time(j, "end", p->end_ns);
+	json_kuint(j, "attempts", p->stored + p->dropped + p->overwritten + p->broken);
+	json_kuint(j, "stored", p->stored);
+	json_kuint(j, "dropped", p->dropped);
+	json_kuint(j, "overwritten", p->overwritten);
+	json_kuint(j, "broken", p->broken);
+	json_kuint(j, "refused", p->refused);
+	json_object_end(j);
+}
+
 int runview_json_print(const char *command, const struct buf *b)
 {
 	if (b->error) {

@@ -11,8 +11,6 @@
 #include <strings.h>
 #include <sys/random.h>
 
-#define GUARD_COOKIE "lapse"
-
 static const struct guard_text guard_texts[] = {
 	[GUARD_PASS] = {200, "", ""},
 	[GUARD_SET_COOKIE] = {303, "", ""},
@@ -61,16 +59,24 @@ bool guard_equal(const char *a, const char *b)
 	return !differ;
 }
 
-/* Value of our cookie; false: it is not there, or too long to be ours. */
-static bool guard_cookie(const char *cookies, char out[GUARD_TOKEN_MAX + 1])
+void guard_cookie_name(uint16_t port, char ret[GUARD_COOKIE_MAX])
 {
-	const char *p = cookies;
-	size_t n, name = sizeof(GUARD_COOKIE) - 1;
+	snprintf(ret, GUARD_COOKIE_MAX, "lapse_%u", (unsigned)port);
+}
 
+/* Value of our cookie; false: it is not there, or too long to be ours. */
+static bool guard_cookie(const char *cookies, uint16_t port, char out[GUARD_TOKEN_MAX + 1])
+{
+	char ours[GUARD_COOKIE_MAX];
+	const char *p = cookies;
+	size_t n, name;
+
+	guard_cookie_name(port, ours);
+	name = strlen(ours);
 	while (p && *p) {
 		p += strspn(p, " ;");
 		n = strcspn(p, ";");
-		if (n > name && !strncmp(p, GUARD_COOKIE, name) && p[name] == '=') {
+		if (n > name && !strncmp(p, ours, name) && p[name] == '=') {
 			if (n - name - 1 > GUARD_TOKEN_MAX)
 				return false;
 			memcpy(out, p + name + 1, n - name - 1);
@@ -83,7 +89,8 @@ static bool guard_cookie(const char *cookies, char out[GUARD_TOKEN_MAX + 1])
 }
 
 /* Has the request the token in one of its places? */
-static enum guard_answer guard_has_token(const struct guard_request *r, const char *token)
+static enum guard_answer guard_has_token(const struct guard_rules *rules,
+					 const struct guard_request *r)
 {
 	char cookie[GUARD_TOKEN_MAX + 1];
 	const char *given[2] = {NULL, NULL};
@@ -91,21 +98,22 @@ static enum guard_answer guard_has_token(const struct guard_request *r, const ch
 
 	if (r->authorization && !strncasecmp(r->authorization, "Bearer ", 7))
 		given[0] = r->authorization + 7;
-	if (guard_cookie(r->cookie, cookie))
+	if (guard_cookie(r->cookie, rules->port, cookie))
 		given[1] = cookie;
 	for (i = 0; i < ARRAY_LEN(given); i++)
-		if (given[i] && guard_equal(given[i], token))
+		if (given[i] && guard_equal(given[i], rules->token))
 			return GUARD_PASS;
 	return given[0] || given[1] ? GUARD_WRONG_TOKEN : GUARD_NO_TOKEN;
 }
 
 /* ---- names ----------------------------------------------------------------------------- */
 
-/* Splits "name:port", "[::1]:port"; port is the scheme's without one. */
-static bool guard_split(const char *host, bool has_tls, char name[256], unsigned *ret_port)
+/* The name of "name:port", "[::1]:port". The port says nothing: behind a forwarded one ours
+ * is another than the browser's. */
+static bool guard_split(const char *host, char name[256])
 {
 	const char *end = host + strlen(host), *colon = strrchr(host, ':');
-	int64_t port = has_tls ? 443 : 80;
+	int64_t port;
 
 	if (*host == '[') {
 		const char *close = strchr(host, ']');
@@ -124,11 +132,11 @@ static bool guard_split(const char *host, bool has_tls, char name[256], unsigned
 		return false;
 	memcpy(name, host, (size_t)(end - host));
 	name[end - host] = '\0';
-	*ret_port = (unsigned)port;
 	return true;
 }
 
-static bool guard_is_loopback(const char *name)
+/* "localhost", or an address: of loopback, if not any. */
+static bool guard_is_address(const char *name, bool any)
 {
 	struct in_addr four;
 	struct in6_addr six;
@@ -136,19 +144,18 @@ static bool guard_is_loopback(const char *name)
 	if (!strcasecmp(name, "localhost"))
 		return true;
 	if (inet_pton(AF_INET, name, &four) == 1)
-		return (ntohl(four.s_addr) >> 24) == 127;
-	return inet_pton(AF_INET6, name, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+		return any || (ntohl(four.s_addr) >> 24) == 127;
+	return inet_pton(AF_INET6, name, &six) == 1 && (any || IN6_IS_ADDR_LOOPBACK(&six));
 }
 
 static bool guard_host_is_ours(const struct guard_rules *rules, const char *host)
 {
 	char name[256];
-	unsigned port;
 	size_t i;
 
-	if (!host || !guard_split(host, rules->has_tls, name, &port) || port != rules->port)
+	if (!host || !guard_split(host, name))
 		return false;
-	if (guard_is_loopback(name))
+	if (guard_is_address(name, rules->has_literals))
 		return true;
 	for (i = 0; i < rules->n_hosts; i++)
 		if (!strcasecmp(rules->hosts[i], name))
@@ -156,12 +163,19 @@ static bool guard_host_is_ours(const struct guard_rules *rules, const char *host
 	return false;
 }
 
-static bool guard_origin_is_ours(const struct guard_rules *rules, const char *origin)
+/* An origin is ours if it is the host that was asked, which is one of ours. Without TLS of
+ * our own there may be some before us. */
+static bool guard_origin_is_ours(const struct guard_rules *rules, const struct guard_request *r)
 {
-	const char *scheme = rules->has_tls ? "https://" : "http://";
-	size_t n = strlen(scheme);
+	static const char *const schemes[] = {"https://", "http://"};
+	size_t i, n;
 
-	return !strncasecmp(origin, scheme, n) && guard_host_is_ours(rules, origin + n);
+	for (i = 0; i < (rules->has_tls ? 1 : ARRAY_LEN(schemes)); i++) {
+		n = strlen(schemes[i]);
+		if (!strncasecmp(r->origin, schemes[i], n) && !strcasecmp(r->origin + n, r->host))
+			return true;
+	}
+	return false;
 }
 
 /* May it come from where the browser says that it comes from? A page of another site may
@@ -173,7 +187,7 @@ static bool guard_site_is_ours(const struct guard_rules *rules, const struct gua
 	bool navigates = r->fetch_mode && !strcasecmp(r->fetch_mode, "navigate") &&
 			 (!r->fetch_dest || !strcasecmp(r->fetch_dest, "document"));
 
-	if (r->origin && !guard_origin_is_ours(rules, r->origin))
+	if (r->origin && !guard_origin_is_ours(rules, r))
 		return false;
 	if (!site || !strcasecmp(site, "same-origin") || !strcasecmp(site, "none"))
 		return true;
@@ -198,7 +212,7 @@ static enum guard_answer guard_may_look(const struct guard_rules *rules,
 	if (r->query_token && !acts && !strcmp(r->path, "/"))
 		return guard_equal(r->query_token, rules->token) ? GUARD_SET_COOKIE
 								 : GUARD_WRONG_TOKEN;
-	return guard_has_token(r, rules->token);
+	return guard_has_token(rules, r);
 }
 
 /* What acts needs the page's token, or the server's as a header: a cookie alone is sent by

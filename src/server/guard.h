@@ -32,9 +32,10 @@ struct guard_net {
 
 /* What is allowed. Strings are the caller's. */
 struct guard_rules {
-	uint16_t port;
+	uint16_t port; /* ours: part of the cookie's name, since cookies know no ports */
 	const char *const *hosts; /* names allowed in Host beside loopback's */
 	size_t n_hosts;
+	bool has_literals; /* and every address: who names one cannot be rebound */
 	const struct guard_net *nets; /* only from these; n 0: from everywhere */
 	size_t n_nets;
 	const char *token; /* needed for everything; NULL: only for acting */
@@ -71,6 +72,10 @@ struct guard_text {
 	const char *code, *message;
 };
 const struct guard_text *guard_text(enum guard_answer answer);
+
+/* Name of the cookie that carries the token of the server on this port. */
+#define GUARD_COOKIE_MAX 16
+void guard_cookie_name(uint16_t port, char ret[GUARD_COOKIE_MAX]);
 
 /* A token from the kernel's random numbers, NUL-terminated. 0 or -errno. */
 int guard_token(char ret[GUARD_TOKEN_LEN + 1]);

@@ -19,7 +19,7 @@
 #define HTTP_HEAD_MAX 16384u
 #define HTTP_PARAMS_MAX 256u
 #define HTTP_REPLY_MAX (256u << 20)
-#define HTTP_HEADERS_MAX 8u
+#define HTTP_HEADERS_MAX 12u
 #define HTTP_ETAG_MAX 64u
 
 struct http_param {
@@ -50,8 +50,15 @@ struct http_stream *http_stream_new(size_t most);
 /* -ENOSPC: the client is too slow: nothing was put; -EPIPE: it has gone. */
 int http_stream_put(struct http_stream *s, const void *data, size_t len);
 bool http_stream_is_gone(struct http_stream *s);
+/* Bytes that wait for the client. */
+size_t http_stream_waiting(struct http_stream *s);
 /* What waits is still sent, then the connection ends. */
 void http_stream_close(struct http_stream *s);
+/* Before it is closed: something is missing, so the connection is to end without a proper
+ * end of the answer. */
+void http_stream_break(struct http_stream *s);
+/* Instead of giving it as an answer: free it. */
+void http_stream_discard(struct http_stream *s);
 
 /* An answer. Zero-initialised but for body. */
 struct http_reply {

@@ -89,20 +89,54 @@ static bool http_gzip(struct buf *b)
 	return true;
 }
 
+/* Bytes that are compressed, for a client that does not want them so. */
+static bool http_gunzip(struct http_reply *r)
+{
+	const uint8_t *in = r->text;
+	struct inflate_state z;
+	uint32_t plain;
+	struct buf out;
+	char *to;
+
+	if (r->text_len < 18)
+		return false;
+	memcpy(&plain, in + r->text_len - 4, 4);
+	buf_init(&out, (size_t)plain + 1);
+	to = buf_reserve(&out, plain);
+	if (!to)
+		return false;
+	isal_inflate_init(&z);
+	z.crc_flag = ISAL_GZIP;
+	z.next_in = (uint8_t *)in;
+	z.avail_in = (uint32_t)r->text_len;
+	z.next_out = (uint8_t *)to;
+	z.avail_out = plain;
+	if (isal_inflate_stateless(&z) != ISAL_DECOMP_OK || z.total_out != plain) {
+		buf_done(&out);
+		return false;
+	}
+	out.len = plain;
+	buf_done(&r->body);
+	r->body = out;
+	r->text = NULL;
+	return true;
+}
+
 static struct MHD_Response *http_bytes(struct http_call *call, bool *ret_gzip)
 {
 	const struct mhd_api *api = call->http->api;
 	const char *accept = http_field(&call->request, "Accept-Encoding");
+	bool wants_gzip = http_lists(accept, "gzip");
 	struct http_reply *r = &call->reply;
 	struct MHD_Response *response;
 
 	*ret_gzip = false;
-	if (r->text) {
+	if (r->text && (!r->text_is_gzip || wants_gzip || !http_gunzip(r))) {
 		*ret_gzip = r->text_is_gzip;
 		return api->create_response_from_buffer(r->text_len, (void *)r->text,
 							MHD_RESPMEM_PERSISTENT);
 	}
-	if (r->body.len > HTTP_GZIP_LEAST && http_lists(accept, "gzip"))
+	if (r->body.len > HTTP_GZIP_LEAST && wants_gzip)
 		*ret_gzip = http_gzip(&r->body);
 	response = api->create_response_from_buffer(r->body.len, r->body.data,
 						    MHD_RESPMEM_MUST_FREE);

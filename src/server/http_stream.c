@@ -21,7 +21,7 @@ struct http_stream {
 	char *data;                 /* a ring of cap bytes */
 	size_t cap, at, len, most;
 	unsigned holders;
-	bool is_gone, is_closed;
+	bool is_gone, is_closed, is_broken;
 };
 
 /* The connection of a stream, for libmicrohttpd's calls. */
@@ -122,6 +122,16 @@ bool http_stream_is_gone(struct http_stream *s)
 	return is;
 }
 
+size_t http_stream_waiting(struct http_stream *s)
+{
+	size_t n;
+
+	pthread_mutex_lock(&s->lock);
+	n = s->len;
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
 void http_stream_close(struct http_stream *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -131,11 +141,33 @@ void http_stream_close(struct http_stream *s)
 	http_stream_drop(s);
 }
 
+void http_stream_break(struct http_stream *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->is_broken = true;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void http_stream_discard(struct http_stream *s)
+{
+	http_stream_drop(s);
+	http_stream_drop(s);
+}
+
+/* What a connection is told when all has been sent. With the lock held. */
+static ssize_t http_stream_over(const struct http_stream *s)
+{
+	if (!s->is_closed)
+		return 0;
+	return s->is_broken ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
 static ssize_t http_stream_read(void *arg, uint64_t pos, char *out, size_t max)
 {
 	struct http_stream_end *end = arg;
 	struct http_stream *s = end->s;
 	size_t n, part;
+	ssize_t r;
 
 	(void)pos;
 	pthread_mutex_lock(&s->lock);
@@ -150,8 +182,9 @@ static ssize_t http_stream_read(void *arg, uint64_t pos, char *out, size_t max)
 		s->mhd = end->mhd;
 		s->api->suspend_connection(end->mhd);
 	}
+	r = n ? (ssize_t)n : http_stream_over(s);
 	pthread_mutex_unlock(&s->lock);
-	return n || !s->is_closed ? (ssize_t)n : MHD_CONTENT_READER_END_OF_STREAM;
+	return r;
 }
 
 void http_stream_lost(struct http_stream *s)

@@ -19,6 +19,7 @@
 #define SERVER_PORT 8080u
 #define SERVER_PORTS 100u /* tried from there on, if none is asked for */
 #define SERVER_ROOTS_MAX 64u
+#define SERVER_PARTS_MAX 16u
 
 struct server_options {
 	const char *const *roots; /* folders of runs, at least one */
@@ -68,18 +69,35 @@ void server_give_run(struct server *s, struct server_run *run);
 /* The index of all runs of all folders, refreshed if it is older than a second, locked until
  * given back. */
 struct server_index {
-	struct index **of; /* of each root */
+	struct index **of; /* of each root; NULL: that folder cannot be read now */
 	const char *const *roots;
 	size_t n;
 };
 const struct server_index *server_take_index(struct server *s);
 void server_give_index(struct server *s);
 
-/* The folder of a run by its id. 0, or -ENOENT. */
+/* The folder of a run by its id; "last" is the newest of all. 0, or -ENOENT. */
 int server_run_dir(struct server *s, const char *id, char *out, size_t cap);
 
 /* At most 8 heavy questions at a time; others wait, at most 10 s (false: reply has 503). */
 bool server_heavy_begin(struct server *s, struct http_reply *reply);
 void server_heavy_end(struct server *s);
+
+/* What a group of routes keeps between requests: made when it is first asked for, by the
+ * address of its part, which is static. */
+struct server_part {
+	void *(*make)(struct server *s);
+	/* The server stops: end threads, close streams; requests may still come. NULL: nothing. */
+	void (*stop)(void *state);
+	/* There are no more requests. */
+	void (*done)(void *state);
+};
+void *server_part(struct server *s, const struct server_part *part);
+
+/* What the page sends as X-Lapse-Token when it acts. */
+const char *server_page_token(const struct server *s);
+/* Does looking need a token, too? */
+bool server_needs_token(const struct server *s);
+void server_counts(struct server *s, struct http_counts *ret);
 
 #endif

@@ -150,6 +150,21 @@ int folder_look(const char *dir, struct err *e, struct folder_info *ret)
 	return 0;
 }
 
+bool folder_is_written(const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct dirent *one;
+	bool is = false;
+
+	while (d && !is && (one = readdir(d)))
+		is = folder_ends_in(one->d_name, ".live") ||
+		     (folder_ends_in(one->d_name, ".db.lock") &&
+		      rendezvous_is_locked(dirfd(d), one->d_name) == 1);
+	if (d)
+		closedir(d);
+	return is;
+}
+
 /* ---- walking --------------------------------------------------------------------- */
 
 /* All in a folder, depth first; the descriptor is taken over. */

@@ -36,6 +36,10 @@ struct folder_info {
 /* Look at the folder DIR. 0, or -ENOENT, -ENOTDIR (also: a link), and *e. */
 int folder_look(const char *dir, struct err *e, struct folder_info *ret);
 
+/* Is a database in DIR written now, by a process of this machine or, as HOST.live says,
+ * elsewhere? Opens none: for processes that read them meanwhile. */
+bool folder_is_written(const char *dir);
+
 /* Bytes on disk of all files in DIR; what vanishes meanwhile is not counted. */
 uint64_t folder_bytes(const char *dir);
 

@@ -234,7 +234,7 @@ static int newer_host(struct newer *w)
 		r = newer_sync(w);
 		if (r == 0)
 			r = newer_tell(w);
-		if (r == 0 && (w->f->point || w->f->lost))
+		if (r == 0 && (w->f->point || w->f->lost || w->skip))
 			r = newer_points(w);
 		if (!w->stale)
 			break;
@@ -269,9 +269,11 @@ static void newer_end(struct store_cursor *c, struct newer_log *logs, size_t n, 
 	free(logs);
 }
 
-int store_reader_newer(struct store_reader *r, struct store_cursor *c, const struct store_newer *f,
+/* f NULL: skip. */
+static int newer_hosts(struct store_reader *r, struct store_cursor *c, const struct store_newer *f,
 		       void *arg, uint64_t max_points, struct err *e)
 {
+	static const struct store_newer nothing;
 	struct newer_log *logs = xcalloc(r->n_hosts, sizeof(*logs));
 	uint64_t left = max_points ? max_points : UINT64_MAX;
 	bool stopped = false;
@@ -283,7 +285,8 @@ int store_reader_newer(struct store_reader *r, struct store_cursor *c, const str
 				  .h = &r->hosts[i],
 				  .host = (unsigned)i,
 				  .c = cursor_host(c, r->hosts[i].name),
-				  .f = f,
+				  .f = f ? f : &nothing,
+				  .skip = !f,
 				  .arg = arg,
 				  .e = e,
 				  .left = left,
@@ -297,4 +300,15 @@ int store_reader_newer(struct store_reader *r, struct store_cursor *c, const str
 	}
 	newer_end(c, logs, i, code == 0);
 	return code == 0 ? stopped : code;
+}
+
+int store_reader_newer(struct store_reader *r, struct store_cursor *c, const struct store_newer *f,
+		       void *arg, uint64_t max_points, struct err *e)
+{
+	return newer_hosts(r, c, f, arg, max_points, e);
+}
+
+int store_reader_skip(struct store_reader *r, struct store_cursor *c, struct err *e)
+{
+	return newer_hosts(r, c, NULL, NULL, 0, e);
 }

@@ -39,6 +39,7 @@ struct newer {
 	void *arg;
 	struct err *e;
 	uint64_t left; /* points that may be given */
+	bool skip;     /* nothing is given: what is in chunks need not be read */
 	bool stopped;  /* there are more points than that */
 	bool stale;    /* the tail must be read again, and what follows from it */
 	uint64_t seq;  /* last commit, as of when the tail was read */

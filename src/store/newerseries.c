@@ -207,6 +207,10 @@ static int newerseries_chunks(struct newer *w, uint32_t id, struct cursor_series
 	struct chunk c;
 	int r = 0;
 
+	if (w->skip && s->given < end) {
+		s->at = last->segment;
+		s->given = end;
+	}
 	if (s->given < end)
 		r = newerseries_find(w, id, s->given, last->ordinal, &ordinal);
 	while (r == 0 && !w->stopped && s->given < end) {

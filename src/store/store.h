@@ -430,6 +430,10 @@ struct store_newer {
 int store_reader_newer(struct store_reader *r, struct store_cursor *c, const struct store_newer *f,
 		       void *arg, uint64_t max_points, struct err *e);
 
+/* Move c on to where the store is and give nothing: what comes later is new. A chunk's row
+ * of each series and the tail are read, not the points in chunks. 0, or -errno: c stays. */
+int store_reader_skip(struct store_reader *r, struct store_cursor *c, struct err *e);
+
 /* Check a whole file: integrity of SQLite, of every tail row and every chunk
  * (counts, ranges, checksums). 0, or -EUCLEAN and the first thing that is wrong. */
 int store_check(const char *db_path, struct err *e);

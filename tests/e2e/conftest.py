@@ -51,7 +51,8 @@ class Lapse:
                     if not k.startswith(("LAPSE_", "SLURM_", "OMPI_", "PMI_"))
                     and k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
         self.env.update(LAPSE_DIR=str(self.runs), LAPSE_RENDEZVOUS=str(rendezvous),
-                        XDG_CACHE_HOME=str(folder / "cache"), NO_COLOR="1", TZ="UTC", LC_ALL="C.UTF-8")
+                        XDG_CACHE_HOME=str(folder / "cache"), NO_COLOR="1", TZ="UTC", LC_ALL="C.UTF-8",
+                        LAPSE_DASHBOARD="false")
 
     def _options(self, options):
         options.setdefault("env", self.env)

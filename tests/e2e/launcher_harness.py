@@ -33,7 +33,8 @@ class Launcher:
         self.runs, self.rendezvous = folder / "runs", folder / "meet"
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("LAPSE_")}
         self.env.update(LAPSE_DIR=str(self.runs), LAPSE_RENDEZVOUS=str(self.rendezvous),
-                        LAPSE_AGENT="/bin/false", HOME=str(folder / "home"), LC_ALL="C.UTF-8")
+                        LAPSE_AGENT="/bin/false", HOME=str(folder / "home"), LC_ALL="C.UTF-8",
+                        LAPSE_DASHBOARD="false")
         self.env.pop("XDG_STATE_HOME", None)
         # A sanitizer's run-time would change the core limit that commands inherit.
         self.env["ASAN_OPTIONS"] = ":".join(filter(None, (self.env.get("ASAN_OPTIONS"),

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * watch_value.c - a value comes: is it wrong? And what only time tells.
+ */
+#include "alert/watch_priv.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WATCH_COLD_NS 600000000000LL   /* without steps a run is settled after this */
+#define WATCH_LOST_NS 300000000000LL   /* what fires and is not read any more is over */
+#define WATCH_USED 60                  /* readings above 0 that make a GPU the run's */
+#define WATCH_USED_SHARE 0.3           /* or such a mean */
+#define WATCH_GREW 0.001               /* of a file system: share that was taken since the start */
+#define WATCH_BEFORE_NS 60000000000LL  /* evidence begins so long before */
+#define WATCH_LATELY_NS 5000000000LL   /* records were lost just now */
+#define WATCH_FULL 0.9                 /* so full memory does not wait for the first steps */
+#define WATCH_WORKING 0.7              /* of the usual power or CPUs */
+
+/* ---- beginning and ending an alert ------------------------------------------------------------ */
+
+/* What a row that is no series' own looks at. */
+struct watch_reading {
+	uint32_t series;
+	int64_t since_ns;
+	double value, limit, usual;
+};
+
+/* NULL: the row has as many as it tells. */
+static struct watch_alert *watch_new_alert(struct watch *w, struct watch_row *row, uint32_t series,
+					   int64_t since_ns, double value)
+{
+	struct watch_alert *a;
+	int64_t before = row->rule.hold_ns > WATCH_BEFORE_NS ? row->rule.hold_ns : WATCH_BEFORE_NS;
+
+	if (row->told >= row->rule.most)
+		return NULL;
+	if (row->rule.test == RULE_FORECAST)
+		before = row->rule.span_ns;
+	row->told++;
+	a = xcalloc(1, sizeof(*a));
+	a->series_id = series;
+	a->process = series ? w->slots[series].owner : w->command;
+	a->since_ns = since_ns;
+	a->from_ns = since_ns - before;
+	a->value = value;
+	a->limit = row->rule.limit;
+	if (series)
+		watch_name(w, series, a->series);
+	return a;
+}
+
+static void watch_end_alert(struct watch *w, struct watch_row *row, struct watch_alert **at,
+			    int64_t time_ns, const char *why)
+{
+	if (!*at)
+		return;
+	watch_resolve(w, row, *at, time_ns, why);
+	free(*at);
+	*at = NULL;
+	row->told--;
+}
+
+/* The step of a state that a whole row has. */
+static void watch_row_step(struct watch *w, struct watch_row *row, enum rule_verdict v,
+			   const struct watch_reading *at)
+{
+	enum rule_news news = rule_step(&row->rule, &row->state, w->now_ns, v);
+
+	if (news == RULE_RESOLVED)
+		watch_end_alert(w, row, &row->alert, w->now_ns, NULL);
+	if (news != RULE_FIRED)
+		return;
+	row->alert = watch_new_alert(w, row, at->series, at->since_ns, at->value);
+	if (!row->alert)
+		return;
+	row->alert->limit = at->limit;
+	watch_fire(w, row, row->alert, w->now_ns, at->usual, NAN);
+}
+
+void watch_supersede(struct watch *w, struct watch_row *row)
+{
+	size_t i;
+
+	row->superseded = true;
+	for (i = 1; i < w->n_instances; i++) {
+		struct watch_instance *in = &w->instances[i];
+
+		if (&w->rows[in->row] == row) {
+			watch_end_alert(w, row, &in->alert, w->now_ns, "it is read better now");
+			memset(&in->state, 0, sizeof(in->state));
+		}
+	}
+}
+
+/* ---- NaN ------------------------------------------------------------------------------------------ */
+
+static void watch_trip(struct watch *w, struct watch_slot *slot, struct watch_row *row,
+		       const struct sink_sample *v)
+{
+	if (!(slot->flags & WATCH_TRIPPED)) {
+		slot->flags |= WATCH_TRIPPED;
+		row->tripped++;
+	}
+	if (row->state.at == RULE_FIRING || v->time_ns < row->state.cool_ns)
+		return;
+	row->state.at = RULE_FIRING;
+	row->alert = watch_new_alert(w, row, v->series, v->time_ns, v->value);
+	if (row->alert)
+		watch_fire(w, row, row->alert, v->time_ns, NAN, NAN);
+}
+
+static void watch_untrip(struct watch *w, struct watch_slot *slot, struct watch_row *row,
+			 int64_t time_ns)
+{
+	slot->flags &= (uint8_t)~WATCH_TRIPPED;
+	row->tripped--;
+	if (row->tripped || row->state.at != RULE_FIRING)
+		return;
+	row->state.at = RULE_OK;
+	row->state.cool_ns = time_ns + row->rule.cooldown_ns;
+	watch_end_alert(w, row, &row->alert, time_ns, NULL);
+}
+
+static void watch_nan(struct watch *w, struct watch_slot *slot, const struct sink_sample *v)
+{
+	struct watch_row *row = &w->rows[slot->nan - 1];
+	const struct rule *r = &row->rule;
+
+	if (isfinite(v->value)) {
+		slot->bad = 0;
+		slot->good += slot->good < UINT8_MAX;
+		if ((slot->flags & WATCH_TRIPPED) && slot->good >= r->clear_n)
+			watch_untrip(w, slot, row, v->time_ns);
+		return;
+	}
+	if (slot->bad == 0) {
+		slot->flags &= (uint8_t)~WATCH_ARMED;
+		slot->flags |= slot->good >= r->skip ? WATCH_ARMED : 0;
+	}
+	slot->good = 0;
+	slot->bad += slot->bad < UINT8_MAX;
+	if (((slot->flags & WATCH_ARMED) && slot->bad >= r->hold) ||
+	    (r->cold && slot->bad >= r->cold))
+		watch_trip(w, slot, row, v);
+}
+
+/* ---- gates ------------------------------------------------------------------------------------------ */
+
+static bool watch_is_settled(struct watch *w)
+{
+	return w->steps.last_ns ? steps_is_settled(&w->steps)
+				: w->now_ns - w->began_ns >= WATCH_COLD_NS;
+}
+
+static bool watch_is_open(struct watch *w, const struct rule *r, const struct watch_instance *in,
+			  double x)
+{
+	if ((r->gates & RULE_TRAINING) && !steps_is_going(&w->steps, w->now_ns))
+		return false;
+	if ((r->gates & RULE_STEPLESS) && w->steps.last_ns)
+		return false;
+	if ((r->gates & RULE_SETTLED) && !watch_is_settled(w) &&
+	    !(r->test == RULE_FORECAST && x >= WATCH_FULL))
+		return false;
+	if ((r->gates & RULE_NOT_ASIDE) && w->is_aside)
+		return false;
+	return !(r->gates & RULE_IN_USE) || in->in_use;
+}
+
+/* A GPU is the run's if it worked during its steps; a file system if space was taken. */
+static void watch_note_use(struct watch *w, const struct rule *r, struct watch_instance *in,
+			   double x)
+{
+	if (in->in_use || !(r->gates & RULE_IN_USE))
+		return;
+	if (r->of) {
+		in->in_use = x > in->first + WATCH_GREW;
+		return;
+	}
+	if (w->steps.last_ns && !steps_is_going(&w->steps, w->now_ns))
+		return;
+	in->positive += x > 0;
+	in->in_use = in->positive >= WATCH_USED || in->mean >= WATCH_USED_SHARE;
+}
+
+/* ---- an instance --------------------------------------------------------------------------------------- */
+
+/* False: there is nothing to look at yet. */
+static bool watch_share(const struct rule *r, const struct watch_instance *in, double *x)
+{
+	if (!r->of)
+		return true;
+	if (!in->has_of || !(in->of > 0) || *x > in->of * 1.02)
+		return false;
+	*x /= in->of;
+	if (r->rest)
+		*x = 1 - *x;
+	return true;
+}
+
+static double watch_smooth(const struct rule *r, struct watch_instance *in, int64_t time_ns,
+			   double x)
+{
+	double dt = (double)(time_ns - in->mean_ns);
+
+	if (!in->has_mean || dt < 0 || dt > 4.0 * (double)r->smooth_ns)
+		in->mean = x;
+	else
+		in->mean += (x - in->mean) * dt / (dt + (double)r->smooth_ns);
+	in->has_mean = true;
+	in->mean_ns = time_ns;
+	return in->mean;
+}
+
+/* False: there is no verdict on this value. */
+static bool watch_forecast(const struct rule *r, struct watch_instance *in, int64_t time_ns,
+			   double x, enum rule_verdict *ret, double *ret_left_s)
+{
+	double slope, level, left;
+
+	if (!fit_add(in->fit, time_ns, x))
+		return false;
+	slope = fit_slope(in->fit);
+	level = fit_level(in->fit);
+	left = slope > 0 ? (r->limit - level) / slope : INFINITY;
+	*ret_left_s = left > 0 ? left : 0;
+	*ret = RULE_BETWEEN;
+	if (left <= (double)r->horizon_ns / 1e9 && level >= r->least)
+		*ret = RULE_BAD;
+	else if (!(left <= 2 * (double)r->horizon_ns / 1e9) || level < r->least)
+		*ret = RULE_GOOD;
+	return true;
+}
+
+/* Values of a series that was fine make up what is usual. */
+static bool watch_multiple(const struct rule *r, struct watch_instance *in, double x,
+			   enum rule_verdict *ret, double *ret_usual)
+{
+	double usual = spread_median(in->spread);
+
+	*ret_usual = usual;
+	*ret = in->spread->count < r->skip ? RULE_BETWEEN : rule_judge(r, x, usual);
+	if (*ret != RULE_BAD && in->state.at == RULE_OK)
+		spread_add(in->spread, x);
+	return true;
+}
+
+static void watch_judged(struct watch *w, struct watch_row *row, struct watch_instance *in,
+			 const struct sink_sample *v, enum rule_verdict verdict, double value,
+			 double usual, double left_s)
+{
+	enum rule_news news = rule_step(&row->rule, &in->state, v->time_ns, verdict);
+
+	if (news == RULE_RESOLVED)
+		watch_end_alert(w, row, &in->alert, v->time_ns, NULL);
+	if (news != RULE_FIRED)
+		return;
+	in->alert = watch_new_alert(w, row, in->series, in->state.since_ns, value);
+	if (!in->alert)
+		return;
+	in->alert->of_id = in->of_series;
+	if (row->rule.test == RULE_MULTIPLE)
+		in->alert->limit = row->rule.limit * usual;
+	watch_fire(w, row, in->alert, v->time_ns, usual, left_s);
+}
+
+static void watch_look(struct watch *w, struct watch_instance *in, const struct sink_sample *v)
+{
+	struct watch_row *row = &w->rows[in->row];
+	const struct rule *r = &row->rule;
+	enum rule_verdict verdict;
+	double x = v->value, usual = NAN, left_s = NAN;
+
+	if (row->superseded || !isfinite(x) || !watch_share(r, in, &x))
+		return;
+	if (!in->has_first) {
+		in->has_first = true;
+		in->first = x;
+	}
+	if (r->smooth_ns)
+		x = watch_smooth(r, in, v->time_ns, x);
+	watch_note_use(w, r, in, r->of ? x : v->value);
+	if (r->test == RULE_FORECAST) {
+		if (!watch_forecast(r, in, v->time_ns, x, &verdict, &left_s))
+			return;
+	} else if (r->test == RULE_MULTIPLE) {
+		watch_multiple(r, in, x, &verdict, &usual);
+	} else {
+		verdict = rule_judge(r, x, NAN);
+	}
+	if (verdict == RULE_BAD && !watch_is_open(w, r, in, x))
+		verdict = RULE_BETWEEN;
+	watch_judged(w, row, in, v, verdict, x, usual, left_s);
+}
+
+/* ---- a sample ---------------------------------------------------------------------------------------------- */
+
+static void watch_step(struct watch *w, struct watch_slot *slot, const struct sink_sample *v)
+{
+	uint32_t p = slot->owner;
+
+	if (p < w->n_processes && !(w->processes[p] & (WATCH_STEPPED | WATCH_ENDED))) {
+		w->processes[p] |= WATCH_STEPPED;
+		w->stepping++;
+	}
+	if (p == w->steps.leader || !w->steps.leader)
+		w->step_series = v->series;
+	steps_add(&w->steps, p, v->time_ns + (int64_t)v->value, v->step);
+}
+
+static void watch_load(struct watch *w, struct watch_slot *slot, const struct sink_sample *v)
+{
+	struct watch_load *l = &w->loads[slot->good];
+	double dt = (double)(v->time_ns - l->last_ns) / 1e9;
+
+	if (!isfinite(v->value) || dt <= 0)
+		return;
+	dt = dt > 10 ? 10 : dt;
+	l->last_ns = v->time_ns;
+	l->now += (v->value - l->now) * dt / (dt + 15);
+	if (steps_is_going(&w->steps, w->now_ns))
+		l->usual += (v->value - l->usual) * dt / (dt + 120);
+}
+
+void watch_sample(struct watch *w, struct watch_slot *slot, const struct sink_sample *v)
+{
+	uint16_t i;
+
+	if (slot->nan)
+		watch_nan(w, slot, v);
+	if (slot->flags & WATCH_FED) {
+		if (slot->flags & WATCH_STEP)
+			watch_step(w, slot, v);
+		else if (slot->flags & WATCH_SAMPLES)
+			steps_samples(&w->steps, slot->owner, v->value);
+		else if (slot->flags & WATCH_TOKENS)
+			steps_tokens(&w->steps, slot->owner, v->value);
+		else
+			watch_load(w, slot, v);
+	}
+	for (i = slot->of; i; i = w->instances[i].of_next) {
+		w->instances[i].of = v->value;
+		w->instances[i].has_of = true;
+	}
+	for (i = slot->instance; i; i = w->instances[i].next)
+		watch_look(w, &w->instances[i], v);
+}
+
+/* ---- what time tells -------------------------------------------------------------------------------------------- */
+
+/* Power of the GPU that works most, else CPUs: nearly as much as during steps? A program
+ * that waits for others draws far less. */
+static bool watch_is_working(const struct watch *w)
+{
+	const struct watch_load *most = &w->loads[0];
+	unsigned i;
+
+	for (i = 1; i <= w->n_loads; i++)
+		if (i == 1 || w->loads[i].usual > most->usual)
+			most = &w->loads[i];
+	return most->usual > 0 && most->now >= WATCH_WORKING * most->usual;
+}
+
+static void watch_quiet(struct watch *w, struct watch_row *row)
+{
+	struct watch_reading at = {.series = w->step_series,
+				   .since_ns = w->steps.last_ns,
+				   .usual = steps_period_s(&w->steps)};
+	bool busy = w->is_aside || watch_is_working(w), is_known;
+	enum rule_verdict v;
+
+	is_known = w->stepping && steps_quiet(&w->steps, w->now_ns, row->rule.limit, busy,
+					      &at.value, &at.limit);
+	v = is_known && at.value >= at.limit ? RULE_BAD : RULE_GOOD;
+	/* What was a stall stays one until a step ends, whatever the limit is by then. */
+	if (v == RULE_GOOD && row->alert && is_known && w->steps.last_ns <= row->alert->since_ns)
+		v = RULE_BETWEEN;
+	watch_row_step(w, row, v, &at);
+}
+
+static void watch_pace(struct watch *w, struct watch_row *row)
+{
+	double share = steps_slow_share(&w->steps);
+	enum rule_verdict v = share > 0.5 ? RULE_BAD : share < 0.25 ? RULE_GOOD : RULE_BETWEEN;
+	struct watch_reading at = {.series = w->step_series,
+				   .since_ns = w->now_ns - WATCH_BEFORE_NS,
+				   .value = w->steps.recent_s,
+				   .usual = steps_period_s(&w->steps)};
+
+	at.limit = row->rule.limit * at.usual;
+	if (!w->stepping)
+		v = RULE_GOOD;
+	else if (!steps_is_going(&w->steps, w->now_ns))
+		v = RULE_BETWEEN;
+	watch_row_step(w, row, v, &at);
+}
+
+static void watch_losses(struct watch *w, struct watch_row *row)
+{
+	bool lately = w->lost && w->now_ns - w->loss_ns < WATCH_LATELY_NS;
+	const struct watch_reading at = {.since_ns = w->loss_ns,
+					 .value = (double)w->lost,
+					 .limit = row->rule.limit,
+					 .usual = NAN};
+
+	watch_row_step(w, row, lately ? RULE_BAD : RULE_GOOD, &at);
+}
+
+static void watch_look_for_lost(struct watch *w)
+{
+	size_t i;
+
+	for (i = 1; i < w->n_instances; i++) {
+		struct watch_instance *in = &w->instances[i];
+
+		if (!in->alert || w->now_ns - in->state.last_ns < WATCH_LOST_NS ||
+		    w->rows[in->row].rule.from != RULE_FROM_MACHINE)
+			continue;
+		watch_end_alert(w, &w->rows[in->row], &in->alert, w->now_ns, "it is not read any more");
+		memset(&in->state, 0, sizeof(in->state));
+	}
+}
+
+void watch_tick(struct watch *w)
+{
+	static void (*const looks[])(struct watch *w, struct watch_row *row) = {
+		[RULE_OF_QUIET] = watch_quiet,
+		[RULE_OF_PACE] = watch_pace,
+		[RULE_OF_LOSSES] = watch_losses,
+		[RULE_OF_OUTCOME] = NULL,
+	};
+	bool frozen = false, any = false;
+	size_t i;
+
+	for (i = 0; i < builtin_n_rules; i++) {
+		struct watch_row *row = &w->rows[i];
+
+		any = any || row->told;
+		if (row->off || row->rule.what == RULE_OF_SERIES || !looks[row->rule.what])
+			continue;
+		looks[row->rule.what](w, row);
+		frozen = frozen || (row->rule.what != RULE_OF_LOSSES && row->state.at == RULE_FIRING);
+	}
+	w->steps.frozen = frozen;
+	if (any)
+		watch_look_for_lost(w);
+}

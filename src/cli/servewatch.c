@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/servewatch.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "wire/rendezvous.h"
+#include "wire/run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SERVEWATCH_URL_MAX 512
+
+int servewatch_open(struct servewatch *w, struct err *e)
+{
+	*w = (struct servewatch){-1, -1};
+	w->dirfd = rendezvous_open(1);
+	if (w->dirfd < 0)
+		return err_errno(e, w->dirfd, "the rendezvous folder");
+	w->lock = rendezvous_lock(w->dirfd, SERVEWATCH_LOCK);
+	if (w->lock >= 0)
+		return 0;
+	close(w->dirfd);
+	return w->lock == -EAGAIN ? w->lock : err_errno(e, w->lock, SERVEWATCH_LOCK);
+}
+
+int servewatch_say(const struct servewatch *w, const char *url, struct err *e)
+{
+	char *line = xasprintf("%s\n", url);
+	int r = 0;
+
+	if (url[0])
+		r = file_write_atomic(w->dirfd, SERVEWATCH_ADDRESS, line, strlen(line), 0600);
+	else if (unlinkat(w->dirfd, SERVEWATCH_ADDRESS, 0) < 0)
+		r = -errno;
+	free(line);
+	return r < 0 ? err_errno(e, r, "cannot write the server's address") : 0;
+}
+
+void servewatch_close(struct servewatch *w)
+{
+	if (w->lock >= 0)
+		close(w->lock);
+	if (w->dirfd >= 0)
+		close(w->dirfd);
+	*w = (struct servewatch){-1, -1};
+}
+
+bool servewatch_url(int dirfd, char *out, size_t cap)
+{
+	struct buf b;
+	bool is;
+
+	if (rendezvous_is_locked(dirfd, SERVEWATCH_LOCK) != 1)
+		return false;
+	buf_init(&b, SERVEWATCH_URL_MAX);
+	is = file_read(dirfd, SERVEWATCH_ADDRESS, &b) == 0 && b.len > 1 && b.len < cap;
+	if (is) {
+		memcpy(out, b.data, b.len);
+		out[strcspn((out[b.len] = '\0', out), "\n")] = '\0';
+	}
+	buf_done(&b);
+	return is;
+}
+
+/* The folder of the run that the file tells of; the caller frees it. NULL: none. */
+static char *servewatch_root(int runs, const char *name)
+{
+	struct run_start *start = xcalloc(1, sizeof(*start));
+	char why[128], *root = NULL, *slash;
+	int fd = openat(runs, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+	struct buf b;
+
+	buf_init(&b, RUN_FILE_MAX);
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    file_read(runs, name, &b) == 0 &&
+	    run_start_parse(buf_str(&b), b.len, start, why) == 0 && start->dir[0] == '/') {
+		slash = strrchr(start->dir, '/');
+		if (slash > start->dir)
+			root = xstrndup(start->dir, (size_t)(slash - start->dir));
+	}
+	if (fd >= 0)
+		close(fd);
+	buf_done(&b);
+	free(start);
+	return root;
+}
+
+bool servewatch_look(const struct servewatch *w, int (*fn)(void *arg, const char *root), void *arg)
+{
+	int fd = openat(w->dirfd, "runs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool alive = rendezvous_is_locked(w->dirfd, "agent.lock") == 1;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *one;
+	const char *dot;
+	char *root;
+	int r = 0;
+
+	if (!d && fd >= 0)
+		close(fd);
+	while (d && !r && (one = readdir(d))) {
+		dot = strrchr(one->d_name, '.');
+		if (!dot || strcmp(dot, ".run"))
+			continue;
+		alive |= rendezvous_is_locked(dirfd(d), one->d_name) == 1;
+		root = servewatch_root(dirfd(d), one->d_name);
+		if (root)
+			r = fn(arg, root);
+		free(root);
+	}
+	if (d)
+		closedir(d);
+	return alive;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * feed_encode.c - see feed_encode.h: the frame of events, and all of them but points.
+ */
+#include "server/feed_encode.h"
+
+#include "base/mem.h"
+#include "report/attrs.h"
+#include "report/events.h"
+#include "report/runview.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FEED_BYTES_MAX (64u << 20) /* of a batch: points are bounded, events by the store */
+#define FEED_LABEL_MAX 4096u
+
+void feed_frame(struct buf *out, struct json *j, const char *id, const char *event, const char *run)
+{
+	if (id)
+		buf_printf(out, "id: %s\n", id);
+	buf_printf(out, "event: %s\ndata: ", event);
+	json_init(j, out);
+	json_object(j);
+	if (run)
+		json_kstr(j, "run", run);
+}
+
+void feed_frame_end(struct buf *out, struct json *j)
+{
+	json_object_end(j);
+	buf_puts(out, "\n\n");
+}
+
+char *feed_id(char out[FEED_ID_MAX], const char *boot, uint64_t seq)
+{
+	snprintf(out, FEED_ID_MAX, "%.8s-%" PRIu64, boot, seq);
+	return out;
+}
+
+bool feed_id_parse(const char *text, const char *boot, uint64_t *ret)
+{
+	size_t n = strlen(boot);
+	char back[FEED_ID_MAX];
+	uint64_t seq;
+
+	if (strncmp(text, boot, n) || text[n] != '-')
+		return false;
+	seq = strtoull(text + n + 1, NULL, 10);
+	if (strcmp(feed_id(back, boot, seq), text))
+		return false;
+	*ret = seq;
+	return true;
+}
+
+/* ---- batches ------------------------------------------------------------------------------ */
+
+void feed_batch_init(struct feed_batch *b, const char *boot)
+{
+	*b = (struct feed_batch){.boot = boot};
+	buf_init(&b->bytes, FEED_BYTES_MAX);
+}
+
+void feed_batch_done(struct feed_batch *b)
+{
+	buf_done(&b->bytes);
+	free(b->marks);
+}
+
+void feed_batch_reset(struct feed_batch *b, const char *run)
+{
+	buf_reset(&b->bytes);
+	b->n = 0;
+	b->run = run;
+}
+
+struct json *feed_batch_begin(struct feed_batch *b, const char *event)
+{
+	char id[FEED_ID_MAX];
+
+	b->marks = xgrow(b->marks, b->n, &b->cap, sizeof(*b->marks));
+	b->marks[b->n] = (struct feed_mark){.seq = ++b->seq, .at = b->bytes.len};
+	feed_frame(&b->bytes, &b->json, feed_id(id, b->boot, b->seq), event, b->run);
+	return &b->json;
+}
+
+/* One that did not fit is not there. */
+void feed_batch_end(struct feed_batch *b)
+{
+	struct feed_mark *m = &b->marks[b->n];
+
+	feed_frame_end(&b->bytes, &b->json);
+	if (b->bytes.error) {
+		b->bytes.len = m->at;
+		b->bytes.error = 0;
+		return;
+	}
+	m->len = b->bytes.len - m->at;
+	b->n++;
+}
+
+/* ---- series and events ---------------------------------------------------------------------- */
+
+/* k="v",k="v" as an object. A value has \" for a quote and \\ for a backslash. */
+static void feed_put_labels(struct json *j, const char *labels)
+{
+	char value[FEED_LABEL_MAX], *key;
+	const char *p = labels, *end;
+	size_t n;
+
+	json_key(j, "label");
+	json_object(j);
+	while (*p && (end = strstr(p, "=\""))) {
+		key = xstrndup(p, (size_t)(end - p));
+		for (p = end + 2, n = 0; *p && *p != '"'; p++) {
+			if (*p == '\\' && p[1])
+				p++;
+			if (n < sizeof(value) - 1)
+				value[n++] = *p;
+		}
+		json_key(j, key);
+		json_strn(j, value, n);
+		free(key);
+		p += *p == '"';
+		p += *p == ',';
+	}
+	json_object_end(j);
+}
+
+void feed_put_series(struct json *j, const struct store_series *s, int64_t pid)
+{
+	char *id = xasprintf("%s/%" PRIu32, s->host_name, s->id);
+
+	json_kstr(j, "id", id);
+	json_kstr(j, "name", s->name);
+	json_kstr(j, "labels", s->labels);
+	feed_put_labels(j, s->labels);
+	json_kstr(j, "unit", runview_unit(s));
+	json_kstr(j, "kind", runview_kind(s->kind));
+	json_kstr(j, "help", s->help);
+	json_kstr(j, "source", s->source);
+	json_kstr(j, "host", s->host_name);
+	json_kuint(j, "process", s->process);
+	json_key(j, "pid");
+	if (pid > 0)
+		json_int(j, pid);
+	else
+		json_null(j);
+	json_kstr(j, "role", s->role);
+	json_key(j, "rank");
+	if (s->rank >= 0)
+		json_int(j, s->rank);
+	else
+		json_null(j);
+	json_kuint(j, "count", s->count);
+	free(id);
+}
+
+void feed_put_event(struct json *j, const struct store_event *e, const char *host)
+{
+	json_kstr(j, "host", host);
+	json_kuint(j, "process", e->process);
+	runview_json_time(j, "time", e->time_ns);
+	runview_json_step(j, "step", e->step);
+	json_kstr(j, "severity", events_severity(e->severity));
+	json_kstr(j, "kind", e->kind);
+	json_kstr(j, "text", e->text);
+	attrs_json(j, "attrs", e->attrs);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stats.h - the answer to .../stats: figures of series over a range.
+ */
+#ifndef SERVER_STATS_H
+#define SERVER_STATS_H
+
+#include "server/routes.h"
+
+#define STATS_POINTS_MAX (128u << 20) /* of a series, for percentiles */
+
+void stats_answer(const struct route_ask *a, struct http_reply *reply);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_stepsplit.c - the cut of steps into parts, by hand, and what they are bound by.
+ */
+#include "analyse/stepbound.h"
+#include "analyse/stepsplit.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MS 1000000
+
+static const char *const names[] = {"data", "forward", "attention", "backward", "loop", "sync"};
+enum {
+	DATA,
+	FORWARD,
+	ATTENTION,
+	BACKWARD,
+	LOOP,
+	SYNC,
+	OTHER
+};
+
+static void test_roles(void **state)
+{
+	(void)state;
+	assert_int_equal(stepsplit_role("data"), STEPSPLIT_DATA);
+	assert_int_equal(stepsplit_role("data/wait"), STEPSPLIT_DATA);
+	assert_int_equal(stepsplit_role("lightning/backward"), STEPSPLIT_BACKWARD);
+	assert_int_equal(stepsplit_role("Optimizer_Step"), STEPSPLIT_OPTIMIZER);
+	assert_int_equal(stepsplit_role("database"), STEPSPLIT_SPAN);
+	assert_int_equal(stepsplit_role(""), STEPSPLIT_SPAN);
+	assert_string_equal(stepsplit_role_name(STEPSPLIT_OTHER), "other");
+}
+
+/* One step of 100 ms: data 0-30, forward 30-60 with attention 40-50 in it, loop around all of
+ * it, backward 60-95 of which the last 5 lie beyond. */
+static void test_one_step(void **state)
+{
+	struct stepsplit_step steps[] = {{0, 100 * MS, 7, 1, 0}};
+	struct stepsplit_span spans[] = {
+		{60 * MS, 105 * MS, 1, BACKWARD}, {0, 30 * MS, 1, DATA},
+		{30 * MS, 55 * MS, 1, FORWARD},   {40 * MS, 50 * MS, 1, ATTENTION},
+		{-5 * MS, 200 * MS, 1, LOOP},     {10 * MS, 40 * MS, 2, SYNC},
+	};
+	struct stepsplit s;
+	int permille[STEPSPLIT_PARTS_MAX], sum = 0;
+	size_t i;
+
+	(void)state;
+	stepsplit_init(&s, names, 6);
+	stepsplit_add(&s, 0, steps, 1, spans, 6);
+	assert_int_equal(s.total[DATA], 30 * MS);
+	assert_int_equal(s.total[FORWARD], 25 * MS); /* attention has no role: it is forward's */
+	assert_int_equal(s.total[ATTENTION], 0);
+	assert_int_equal(s.total[BACKWARD], 40 * MS);
+	assert_int_equal(s.total[LOOP], 5 * MS);
+	assert_int_equal(s.total[SYNC], 0);
+	assert_int_equal(s.total[OTHER], 0);
+	assert_int_equal(s.sum, 100 * MS);
+	assert_true(fabs(s.beside[SYNC] - 30 * MS) < 1);
+	stepsplit_permille(&s, permille);
+	assert_int_equal(permille[BACKWARD], 400);
+	for (i = 0; i < s.n_parts; i++)
+		sum += permille[i];
+	assert_int_equal(sum, 1000);
+	stepsplit_done(&s);
+}
+
+/* Spans without a role: the outermost one has the time. */
+static void test_outermost(void **state)
+{
+	static const char *const two[] = {"train", "inner"};
+	struct stepsplit_step steps[] = {{0, 10, 0, 0, 0}};
+	struct stepsplit_span spans[] = {{0, 8, 0, 0}, {2, 4, 0, 1}};
+	struct stepsplit s;
+
+	(void)state;
+	stepsplit_init(&s, two, 2);
+	stepsplit_add(&s, 0, steps, 1, spans, 2);
+	assert_int_equal(s.total[0], 8);
+	assert_int_equal(s.total[1], 0);
+	assert_int_equal(s.total[2], 2);
+	stepsplit_done(&s);
+}
+
+/* A span over several steps is cut at each, gaps between steps belong to none; a step that
+ * begins within the one before is cut. */
+static void test_over_steps(void **state)
+{
+	struct stepsplit_step steps[] = {{20, 30, 2, 0, 0}, {0, 10, 1, 0, 0}, {28, 40, 3, 0, 0}};
+	struct stepsplit_span spans[] = {{5, 35, 0, DATA}};
+	struct stepsplit s;
+	size_t slow[2];
+
+	(void)state;
+	stepsplit_init(&s, names, 6);
+	stepsplit_add(&s, 0, steps, 3, spans, 1);
+	assert_int_equal(s.sum, 10 + 10 + 10);
+	assert_int_equal(s.total[DATA], 5 + 10 + 5);
+	assert_int_equal(s.total[OTHER], 10);
+	assert_int_equal(s.steps[2].start, 30);
+	assert_int_equal(stepsplit_slowest(&s, slow, 2), 2);
+	assert_int_equal(s.steps[slow[0]].number, 1); /* equal ones in order */
+	stepsplit_done(&s);
+}
+
+/* Whatever spans come, the parts add up to the steps: against a count of each instant. */
+static void test_random(void **state)
+{
+	uint64_t x = 88172645463325252u;
+	int round, t;
+
+	(void)state;
+	for (round = 0; round < 300; round++) {
+		struct stepsplit_step steps[8];
+		struct stepsplit_span spans[20], copy[20];
+		int64_t count[STEPSPLIT_PARTS_MAX] = {0}, at = 0, sum = 0;
+		struct stepsplit s;
+		size_t i, k, n_steps = 0;
+
+		for (i = 0; i < 8; i++) {
+			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+			at += (int64_t)(x % 5);
+			steps[i] = (struct stepsplit_step){at, at + (int64_t)(x >> 20) % 20, (int64_t)i,
+							   0, 0};
+			at = steps[i].end;
+			n_steps++;
+		}
+		/* Nested, as the spans of a thread are: each within one before or behind it. */
+		for (i = 0; i < 20; i++) {
+			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+			if (i % 4 == 0)
+				spans[i] = (struct stepsplit_span){(int64_t)i * 5, (int64_t)i * 5 + 20, 0,
+								   (uint32_t)(x % 6)};
+			else
+				spans[i] = (struct stepsplit_span){
+					spans[i - 1].start + (int64_t)(x % 3),
+					spans[i - 1].end - (int64_t)((x >> 9) % 3), 0,
+					(uint32_t)((x >> 30) % 6)};
+		}
+		memcpy(copy, spans, sizeof(copy));
+		stepsplit_init(&s, names, 6);
+		stepsplit_add(&s, 0, steps, n_steps, spans, 20);
+		for (t = 0; t < 300; t++) {
+			bool in = false;
+			size_t owner = OTHER;
+
+			for (i = 0; i < s.n; i++)
+				in |= s.steps[i].start <= t && t < s.steps[i].end;
+			for (i = 0; i < 20; i++) {
+				if (copy[i].start > t || copy[i].end <= t)
+					continue;
+				if (owner == OTHER || s.role[copy[i].part] != STEPSPLIT_SPAN)
+					owner = copy[i].part;
+			}
+			if (in)
+				count[owner]++;
+		}
+		for (k = 0; k < s.n_parts; k++) {
+			assert_int_equal(s.total[k], count[k]);
+			sum += s.total[k];
+		}
+		assert_int_equal(sum, s.sum);
+		stepsplit_done(&s);
+	}
+}
+
+static void test_figures(void **state)
+{
+	struct stepsplit_step steps[100];
+	struct stepsplit_span spans[100];
+	struct stepsplit_bin bins[10];
+	struct stepsplit_spread all, data, own;
+	double edges[5];
+	uint64_t counts[4], n = 0;
+	struct stepsplit s;
+	size_t i;
+
+	(void)state;
+	/* Step i lasts i + 1 ms, 1 ms of it is sync. */
+	for (i = 0; i < 100; i++) {
+		int64_t at = (int64_t)i * 1000 * MS;
+
+		steps[i] = (struct stepsplit_step){at, at + (int64_t)(i + 1) * MS, (int64_t)i, 0, 0};
+		spans[i] = (struct stepsplit_span){at, at + MS, 0, SYNC};
+	}
+	stepsplit_init(&s, names, 6);
+	stepsplit_add(&s, 3, steps, 100, spans, 100);
+	all = stepsplit_spread(&s, UINT32_MAX, s.n_parts);
+	data = stepsplit_spread(&s, 3, SYNC);
+	own = stepsplit_spread(&s, 3, s.n_parts + 1);
+	assert_true(fabs(all.mean - 0.0505) < 1e-12);
+	assert_true(all.p50 == 0.050 && all.p95 == 0.095 && all.p99 == 0.099 && all.max == 0.1);
+	assert_true(fabs(data.p50 - 0.001) < 1e-9);
+	assert_true(fabs(own.p50 - 0.049) < 1e-9);
+	assert_true(isnan(stepsplit_spread(&s, 4, SYNC).p50));
+	assert_int_equal(stepsplit_bins(&s, bins, 10), 10);
+	assert_int_equal(bins[9].first, 90);
+	assert_int_equal(bins[9].last, 99);
+	assert_int_equal(bins[9].count, 10);
+	assert_true(fabs(bins[9].mean - 0.0955) < 1e-12 && bins[9].max == 0.1);
+	assert_true(stepsplit_histogram(&s, edges, counts, 4));
+	for (i = 0; i < 4; i++)
+		n += counts[i];
+	assert_int_equal(n, 100);
+	assert_true(edges[0] == 0.001 && edges[4] == 0.1);
+	stepsplit_move(&s, DATA, 1e18);
+	assert_int_equal(s.total[OTHER], 0);
+	assert_int_equal(s.total[DATA], 5050 * (int64_t)MS - 100 * (int64_t)MS);
+	stepsplit_done(&s);
+}
+
+static struct stepbound_facts facts(double data, double work, double comm, double other, double busy)
+{
+	struct stepbound_facts f = {.busy = busy, .dram = NAN, .straggler_over = NAN};
+
+	f.share[STEPSPLIT_DATA] = data;
+	f.share[STEPSPLIT_FORWARD] = work;
+	f.share[STEPSPLIT_COMMUNICATION] = comm;
+	f.share[STEPSPLIT_OTHER] = other;
+	return f;
+}
+
+static void test_bound(void **state)
+{
+	struct stepbound_facts f;
+	struct stepbound b;
+
+	(void)state;
+	f = facts(0.41, 0.59, 0, 0, 0.55);
+	f.name[STEPSPLIT_DATA] = "data/wait";
+	stepbound_decide(&f, &b);
+	assert_int_equal(b.kind, STEPBOUND_DATA);
+	assert_string_equal(b.sentence,
+			    "Bound by data loading: 41 % of a step waits in \"data/wait\".");
+	/* The host waits for data while the GPU still has work: it is not bound by that. */
+	f = facts(0.41, 0.59, 0, 0, 0.98);
+	stepbound_decide(&f, &b);
+	assert_int_equal(b.kind, STEPBOUND_COMPUTE);
+	f.dram = 0.7;
+	stepbound_decide(&f, &b);
+	assert_int_equal(b.kind, STEPBOUND_MEMORY);
+	f = facts(0.02, 0.98, 0, 0, 0.5);
+	stepbound_decide(&f, &b);
+	assert_int_equal(b.kind, STEPBOUND_LAUNCH);
+	f = facts(0.02, 0.3, 0.6, 0.08, 0.9);
+	stepbound_decide(&f, &b);
+	assert_int_equal(b.kind, STEPBOUND_COMMUNICATION);
+	f.straggler_over = 1.5;
+	f.straggler = 3;
+	stepbound_decide(&f, &b);
+	assert_int_equal(b.kind, STEPBOUND_STRAGGLER);
+	assert_non_null(strstr(b.sentence, "rank 3"));
+	f = facts(0.1, 0.2, 0, 0.7, NAN);
+	stepbound_decide(&f, &b);
+	assert_int_equal(b.kind, STEPBOUND_UNKNOWN);
+	f = facts(0.1, 0.9, 0, 0, NAN);
+	stepbound_decide(&f, &b);
+	assert_int_equal(b.kind, STEPBOUND_COMPUTE);
+	f = facts(0, 0, 0, 0, NAN);
+	stepbound_decide(&f, &b);
+	assert_int_equal(b.kind, STEPBOUND_UNKNOWN);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_roles),      cmocka_unit_test(test_one_step),
+		cmocka_unit_test(test_outermost),  cmocka_unit_test(test_over_steps),
+		cmocka_unit_test(test_random),     cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_bound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the charts of a page are looked at; all of it is in the address. One view is shared by
+// all charts of a page, so that zooming one zooms all.
+import { useMemo } from "preact/hooks";
+import type { Axis } from "../api";
+import { setQuery, usePlace } from "../router";
+
+export interface View {
+	axis: Axis;
+	/** What is zoomed to, in the unit of the axis (ms or steps); null: all. */
+	range: [number, number] | null;
+	/** Weight of the moving average, 0 to 0.999. */
+	smooth: number;
+	/** The band from the smallest to the greatest. */
+	band: boolean;
+	log(chart: string): boolean;
+	clip(chart: string): boolean;
+	setAxis(axis: Axis): void;
+	setRange(range: [number, number] | null): void;
+	setSmooth(weight: number): void;
+	setBand(on: boolean): void;
+	/** chart "*": all. */
+	setLog(chart: string, on: boolean): void;
+	setClip(chart: string, on: boolean): void;
+}
+
+function flags(all: readonly string[], chart: string): boolean {
+	return all.includes("*") ? !all.includes("-" + chart) : all.includes(chart);
+}
+
+function changed(all: readonly string[], chart: string, on: boolean): string[] {
+	if (chart === "*") return on ? ["*"] : [];
+	const rest = all.filter((c) => c !== chart && c !== "-" + chart);
+
+	if (all.includes("*")) return on ? rest : [...rest, "-" + chart];
+	return on ? [...rest, chart] : rest;
+}
+
+export function parseRange(text: string | null): [number, number] | null {
+	const [a, b] = (text ?? "").split(",").map(Number);
+
+	return a !== undefined && b !== undefined && Number.isFinite(a) && Number.isFinite(b) && a < b ? [a, b] : null;
+}
+
+/** The view in the address; `axis` is the axis of a page that shows no choice of its own. */
+export function useView(axis: Axis = "time"): View {
+	const { query } = usePlace();
+	const key = query.toString();
+
+	return useMemo(() => {
+		const chosen = query.get("axis");
+		const weight = Number(query.get("smooth") ?? 0);
+		const logs = query.getAll("log");
+		const clips = query.getAll("clip");
+		const digits = (v: number) => String(Number(v.toPrecision(15)));
+
+		return {
+			axis: chosen === "step" || chosen === "time" || chosen === "relative" ? chosen : axis,
+			range: parseRange(query.get("zoom")),
+			smooth: weight > 0 && weight < 1 ? weight : 0,
+			band: query.get("band") !== "0",
+			log: (chart) => flags(logs, chart),
+			clip: (chart) => flags(clips, chart),
+			setAxis: (a) => setQuery({ axis: a === axis ? null : a, zoom: null }),
+			setRange: (r) => setQuery({ zoom: r ? `${digits(r[0])},${digits(r[1])}` : null }),
+			setSmooth: (w) => setQuery({ smooth: w > 0 ? Number(w.toFixed(3)) : null }),
+			setBand: (on) => setQuery({ band: on ? null : "0" }),
+			setLog: (c, on) => setQuery({ log: changed(logs, c, on) }),
+			setClip: (c, on) => setQuery({ clip: changed(clips, c, on) }),
+		};
+	}, [key, axis]);
+}

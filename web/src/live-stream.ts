@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One stream of server-sent events for all runs that somebody wants, used by the shared
+// worker or by a tab itself. When what is wanted changes it is opened anew and goes on after
+// the last event.
+
+export const ROUTE = "api/v1/live";
+/** Stands for the list of all runs, where a run's id is asked for. */
+export const ALL_RUNS = "";
+const TYPES = ["hello", "series", "points", "event", "alert", "run", "gap", "end", "runs"] as const;
+const POLL_MS = 5000;
+const RUNS_MAX = 8;
+
+export interface LiveMessage {
+	/** As in docs/http.md; "poll": there is no stream, ask again; "up", "down": the stream. */
+	type: (typeof TYPES)[number] | "poll" | "up" | "down";
+	data: unknown;
+}
+
+type Deliver = (run: string, m: LiveMessage) => void;
+
+export class LiveStreams {
+	private runs: string[] = [];
+	private ended = new Set<string>();
+	private source: EventSource | null = null;
+	private cursor = "";
+	private failures = 0;
+	private pollTimer: ReturnType<typeof setInterval> | undefined;
+	private openTimer: ReturnType<typeof setTimeout> | undefined;
+
+	constructor(private address: string, private deliver: Deliver) {}
+
+	want(run: string): void {
+		if (this.runs.includes(run)) return;
+		this.runs.push(run);
+		this.ended.delete(run);
+		this.changed();
+	}
+
+	drop(run: string): void {
+		this.runs = this.runs.filter((r) => r !== run);
+		this.ended.delete(run);
+		this.changed();
+	}
+
+	/** Soon, not at once: a page that goes from one run to another drops one and wants one. */
+	private changed(): void {
+		clearTimeout(this.openTimer);
+		this.openTimer = setTimeout(() => this.connect(), 30);
+	}
+
+	private wanted(): string[] {
+		return this.runs.filter((r) => !this.ended.has(r));
+	}
+
+	private connect(): void {
+		const wanted = this.wanted();
+
+		this.source?.close();
+		this.source = null;
+		if (wanted.length === 0) {
+			this.stopPolling();
+			return;
+		}
+		if (typeof EventSource === "undefined") {
+			this.poll();
+			return;
+		}
+		const q = new URLSearchParams();
+
+		for (const run of wanted.filter((r) => r !== ALL_RUNS).slice(-RUNS_MAX)) q.append("run", run);
+		if (wanted.includes(ALL_RUNS)) q.set("runs", "1");
+		if (this.cursor) q.set("after", this.cursor);
+		const source = new EventSource(`${this.address}?${q}`);
+
+		this.source = source;
+		source.onopen = () => {
+			this.failures = 0;
+			this.stopPolling();
+			this.all({ type: "up", data: null });
+		};
+		source.onerror = () => this.broke(source);
+		for (const type of TYPES)
+			source.addEventListener(type, (e) => {
+				if (this.source === source) this.message(type, e as MessageEvent<string>);
+			});
+	}
+
+	private message(type: (typeof TYPES)[number], e: MessageEvent<string>): void {
+		let data: { run?: string } | null = null;
+
+		if (e.lastEventId) this.cursor = e.lastEventId;
+		try {
+			data = JSON.parse(e.data) as { run?: string };
+		} catch {
+			return;
+		}
+		if (type === "end" && data?.run !== undefined) {
+			this.ended.add(data.run);
+			if (this.wanted().length === 0) {
+				this.source?.close();
+				this.source = null;
+			}
+		}
+		if (type === "gap" && data?.run === undefined) this.all({ type, data });
+		else this.deliver(type === "runs" ? ALL_RUNS : (data?.run ?? ALL_RUNS), { type, data });
+	}
+
+	private all(m: LiveMessage): void {
+		for (const run of this.runs) this.deliver(run, m);
+	}
+
+	/** The browser itself goes on, unless the server refused; then it is asked again, slower
+	 * each time, and meanwhile those who listen are told to poll. */
+	private broke(source: EventSource): void {
+		if (this.source !== source) return;
+		this.all({ type: "down", data: null });
+		if (source.readyState !== EventSource.CLOSED) return;
+		this.source = null;
+		this.failures++;
+		if (this.failures >= 2) this.poll();
+		clearTimeout(this.openTimer);
+		this.openTimer = setTimeout(() => this.connect(), Math.min(60_000, 1000 * 2 ** this.failures));
+	}
+
+	private poll(): void {
+		this.pollTimer ??= setInterval(() => this.all({ type: "poll", data: null }), POLL_MS);
+	}
+
+	private stopPolling(): void {
+		clearInterval(this.pollTimer);
+		this.pollTimer = undefined;
+	}
+}

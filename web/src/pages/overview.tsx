@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run at a glance: how far, how fast, what it costs, where the time goes, what is wrong.
+import { useMemo } from "preact/hooks";
+import { type Alert, type AlertPage, api, type EventPage, num, type RunDetail, useFetch, type Verdict } from "../api";
+import { liveLines, SeriesChart, useQuery } from "../chart/series";
+import type { Line } from "../chart/math";
+import { useMarks } from "../chart/marks";
+import { useView } from "../chart/view";
+import * as fmt from "../fmt";
+import { useTick } from "../live";
+import { roleColor } from "../palette";
+import { href } from "../router";
+import { useRun } from "../run";
+import { useTheme } from "../theme";
+import { Badge, Figure, Name, ProgressBar, Shares, Time } from "../ui/bits";
+import { ErrorState, Skeleton } from "../ui/states";
+
+const LOSSES = ["loss", "train/loss", "train_loss", "val/loss", "val_loss", "eval/loss"];
+const MACHINE = ["gpu/busy", "gpu/memory/used", "gpu/memory/total", "gpu/temperature", "cpu/busy", "memory/used", "memory/total", "tree/rss", "memory/limit"];
+
+function last(lines: readonly Line[], name: string, which: "y" | "hi" = "y"): number | null {
+	const l = lines.find((one) => one.key === name || one.key.startsWith(name + "{"));
+	const y = which === "hi" ? (l?.hi ?? l?.y) : l?.y;
+
+	for (let i = (y?.length ?? 0) - 1; i >= 0; i--) if (Number.isFinite(y?.[i])) return y?.[i] as number;
+	return null;
+}
+
+function Progress({ d }: { d: RunDetail }) {
+	const p = d.progress;
+	const over = !d.live && d.run.outcome !== "running";
+
+	return (
+		<Figure
+			label="Progress" title={p.epoch != null ? `epoch ${fmt.group(p.epoch)}${p.epochs ? ` of ${fmt.group(p.epochs)}` : ""}` : undefined}
+			sub={<ProgressBar share={p.share ?? (over && d.status === "finished" ? 1 : null)} label="share of the steps" />}
+		>
+			{p.step == null ? fmt.UNKNOWN : fmt.group(p.step)}
+			{p.of != null && <small class="muted"> of {fmt.group(p.of)}</small>}
+		</Figure>
+	);
+}
+
+function Figures({ d, machine, alerts }: { d: RunDetail; machine: readonly Line[]; alerts: AlertPage | null }) {
+	const p = d.progress;
+	const go = (page: string) => href(["run", d.run.id, page]);
+	const over = !d.live;
+	const busy = last(machine, "gpu/busy");
+	const gpuUsed = last(machine, "gpu/memory/used", "hi");
+	const gpuTotal = last(machine, "gpu/memory/total", "hi");
+	const heat = last(machine, "gpu/temperature", "hi");
+	const cpu = last(machine, "cpu/busy");
+	const rss = last(machine, "tree/rss");
+	const limit = last(machine, "memory/limit") ?? last(machine, "memory/total");
+	const lost = d.drops.dropped + d.drops.overwritten + d.drops.broken + d.drops.refused;
+	const active = alerts?.counts.active ?? 0;
+	const rate = p.samples_s != null ? `${fmt.count(p.samples_s)} samples/s` : p.tokens_s != null ? `${fmt.count(p.tokens_s)} tokens/s` : p.step_p50_s != null ? `median ${fmt.seconds(p.step_p50_s)}` : "";
+	const loss = num(d.loss?.last);
+	const quiet = d.live && p.quiet_s != null && p.step_p50_s != null && p.quiet_s > 5 && p.quiet_s > 3 * p.step_p50_s;
+
+	return (
+		<div class="figures">
+			<Progress d={d} />
+			{over ? <Figure label="Took" sub={d.run.evidence ? <Name text={d.run.evidence} /> : <Time ms={Date.parse(d.run.end ?? "")} how="ago" />}>{fmt.seconds(d.run.duration_s)}</Figure>
+				: <Figure label="Left" tone={quiet ? "warn" : undefined} sub={quiet ? `last step ${fmt.seconds(p.quiet_s)} ago` : `${fmt.seconds(p.elapsed_s ?? d.run.duration_s)} so far`}>{p.eta_s == null ? fmt.UNKNOWN : fmt.seconds(p.eta_s)}</Figure>}
+			<Figure label="Steps" sub={rate} href={go("phases")} title="where a step's time goes">{p.steps_s != null ? `${fmt.count(p.steps_s)}/s` : p.step_p50_s != null ? fmt.seconds(p.step_p50_s) : fmt.UNKNOWN}</Figure>
+			<Figure label={d.loss?.name ?? "Loss"} tone={loss != null && !Number.isFinite(loss) ? "bad" : undefined} sub={d.loss?.best != null ? `best ${fmt.number(num(d.loss.best), 4)}` : ""} href={go("training")}>{fmt.number(loss, 4)}</Figure>
+			{busy != null || gpuUsed != null ? <Figure label="GPU" sub={[heat != null ? `${Math.round(heat)} °C` : "", gpuUsed != null ? `${fmt.bytes(gpuUsed)}${gpuTotal ? ` of ${fmt.bytes(gpuTotal)}` : ""}` : ""].filter(Boolean).join(" · ")} href={go("system")} title="mean of all; memory of the fullest">{fmt.percent(busy)}</Figure>
+				: <Figure label="CPU" sub="no GPU was read" href={go("system")}>{fmt.percent(cpu)}</Figure>}
+			<Figure label="Memory" sub={rss != null ? (limit ? `of ${fmt.bytes(limit)}` : "of the run's processes") : ""} href={go("system")} title="resident memory of the run's processes">{fmt.bytes(rss ?? last(machine, "memory/used"))}</Figure>
+			<Figure label="Alerts" tone={active ? "bad" : undefined} sub={alerts ? (alerts.watched ? `${alerts.counts.history} before` : "not watched") : ""} href={go("alerts")}>{alerts ? (active ? `${active} active` : "none active") : fmt.UNKNOWN}</Figure>
+			{lost > 0 ? <Figure label="Records lost" tone="warn" sub={`of ${fmt.count(lost + d.drops.stored)}`} title={`dropped ${d.drops.dropped}, overwritten ${d.drops.overwritten}, broken ${d.drops.broken}, refused ${d.drops.refused}`}>{fmt.count(lost)}</Figure>
+				: <Figure label="Recorded" sub={`${fmt.count(d.counts.series)} series, none lost`}>{fmt.count(d.counts.points)}</Figure>}
+		</div>
+	);
+}
+
+function VerdictPanel({ verdict, id }: { verdict: ReturnType<typeof useFetch<Verdict>>; id: string }) {
+	const { dark } = useTheme();
+	const v = verdict.data;
+
+	return (
+		<section class="panel verdict">
+			<h2>Where a step's time goes {v?.step && <span class="muted num">median {fmt.seconds(v.step.p50_s)}</span>}<span class="spring" /><a href={href(["run", id, "phases"])}>Phases</a></h2>
+			{!v ? (verdict.error ? <p class="muted">{verdict.error.message}</p> : <Skeleton height={22} rows={2} />) : v.parts.length === 0 ? <p class="muted">{v.why_not ?? "No steps were recorded."}</p> : (
+				<>
+					<Shares label="a step" parts={v.parts.filter((p) => p.permille > 0).map((p) => ({ name: p.name, share: p.permille / 1000, color: roleColor(p.role, dark), title: `${p.name}: median ${fmt.seconds(p.p50_s)}, 95 % within ${fmt.seconds(p.p95_s)}` }))} />
+					<p class="verdict-text"><bdi>{v.bound.sentence}</bdi>{v.bound.advice && <span class="muted"> <bdi>{v.bound.advice}</bdi></span>}</p>
+				</>
+			)}
+		</section>
+	);
+}
+
+function AlertList({ page, id }: { page: AlertPage | null; id: string }) {
+	const active = (page?.alerts ?? []).filter((a: Alert) => a.state === "active" && !a.silenced_until_ns);
+
+	return (
+		<section class="panel">
+			<h2>Active alerts<span class="spring" /><a href={href(["run", id, "alerts"])}>All</a></h2>
+			{!page ? <Skeleton height={20} rows={2} /> : active.length === 0 ? <p class="muted">{page.watched ? "None." : (page.why ?? "Nothing watches this run.")}</p> : (
+				<ul class="list">
+					{active.slice(0, 5).map((a) => (
+						<li key={a.id}>
+							<Badge tone={a.severity === "error" ? "bad" : a.severity === "warning" ? "warn" : "plain"}>{a.severity}</Badge> <b><bdi>{a.title}</bdi></b> <span class="muted"><Time ms={fmt.toMs(a.since)} how="ago" /></span>
+							<div><bdi>{fmt.shorten(a.text, 300)}</bdi></div>
+						</li>
+					))}
+				</ul>
+			)}
+		</section>
+	);
+}
+
+function Next({ d, verdict }: { d: RunDetail; verdict: Verdict | null }) {
+	const go = (page: string) => href(["run", d.run.id, page]);
+	const links: [string, string, string][] = [
+		["Throughput", go("phases"), d.progress.steps_s != null ? `${fmt.count(d.progress.steps_s)} steps/s` : "step times"],
+		["Resources", go("system"), verdict?.bound.title && verdict.parts.length ? `bound by ${verdict.bound.title}` : "CPU, memory, GPUs"],
+		["Profile", go("traces"), "traces and stacks"],
+		["Compare", href(["compare"], { run: d.run.id }), "with another run"],
+	];
+
+	return (
+		<nav class="next" aria-label="From throughput to comparison">
+			{links.map(([title, to, sub]) => <a key={title} href={to}><b>{title}</b> <span class="muted">{sub}</span></a>)}
+		</nav>
+	);
+}
+
+function Facts({ d }: { d: RunDetail }) {
+	const trainers = d.processes.filter((p) => p.rank != null).length;
+
+	return (
+		<section class="panel">
+			<h2>Run</h2>
+			<dl class="facts">
+				<dt>Command</dt><dd class="mono"><Name text={d.run.command} most={400} /></dd>
+				<dt>Folder</dt><dd class="mono"><Name text={d.run.cwd} most={200} /></dd>
+				<dt>Hosts</dt><dd><Name text={d.run.hosts} most={200} />{trainers > 1 && <span class="muted"> · {trainers} ranks</span>}</dd>
+				<dt>Started</dt><dd><Time ms={Date.parse(d.run.start ?? "")} /> <span class="muted">by <Name text={d.run.user} most={40} /></span></dd>
+				{d.run.tags && <><dt>Tags</dt><dd>{d.run.tags.split(",").map((t) => <span class="tag" key={t}><bdi>{fmt.shorten(t, 40)}</bdi></span>)}</dd></>}
+				{d.run.notes && <><dt>Notes</dt><dd><Name text={d.run.notes} most={1000} /></dd></>}
+			</dl>
+		</section>
+	);
+}
+
+function Events({ page, id }: { page: EventPage | null; id: string }) {
+	const events = (page?.events ?? []).filter((e) => e.severity !== "debug").slice(0, 6);
+
+	return (
+		<section class="panel">
+			<h2>Events {page && <span class="muted num">{fmt.group(page.total)}</span>}<span class="spring" /><a href={href(["run", id, "export"], { what: "events" })}>Export</a></h2>
+			{!page ? <Skeleton height={20} rows={3} /> : events.length === 0 ? <p class="muted">None yet.</p> : (
+				<ul class="list">
+					{events.map((e) => (
+						<li key={e.id}>
+							<Badge tone={e.severity === "error" ? "bad" : e.severity === "warning" ? "warn" : "plain"}><Name text={e.kind} most={24} /></Badge>{" "}
+							<span class="muted"><Time ms={fmt.toMs(e.time)} how="clock" />{e.step != null && ` · step ${fmt.group(e.step)}`}</span>
+							{e.text && <div><Name text={e.text} most={200} /></div>}
+						</li>
+					))}
+				</ul>
+			)}
+		</section>
+	);
+}
+
+export default function OverviewPage() {
+	const run = useRun();
+	const { id, live, data: d } = run;
+	const view = useView("time");
+	const tick = useTick(live ? id : null, ["alert", "end"], 1000);
+	const slow = useTick(live ? id : null, ["points"], 10_000);
+	const verdict = useFetch<Verdict>(`verdict ${id} ${slow}`, (signal) => api.verdict(id, {}, signal));
+	const alerts = useFetch<AlertPage>(`alerts ${id} ${tick}`, (signal) => api.alerts(id, { limit: 50 }, signal));
+	const machine = useQuery(id, useMemo(() => ({ series: MACHINE, points: 20, axis: "time" as const, group: "none" }), []), live);
+	const lines = useMemo(() => liveLines(machine, { axis: "time" }), [machine.data]);
+	const marks = useMarks(id, live, view.axis, run.startMs, { events: true, epochs: false });
+	const many = (d?.processes.filter((p) => p.rank != null).length ?? 0) > 1;
+	const hosts = (d?.run.hosts.split(",").length ?? 1) > 1;
+
+	if (!d) return run.error ? <ErrorState error={run.error} retry={run.reload} /> : <Skeleton height={82} rows={4} />;
+	return (
+		<div class="stack">
+			<Figures d={d} machine={lines} alerts={alerts.data} />
+			<Next d={d} verdict={verdict.data} />
+			<div class="grid aside">
+				<VerdictPanel verdict={verdict} id={id} />
+				<AlertList page={alerts.data} id={id} />
+			</div>
+			<div class="grid two">
+				<SeriesChart run={id} live={live} view={view} name="loss" title="Loss" series={LOSSES} group={many ? "none" : undefined} marks={marks.marks} empty="No loss was recorded: record a gauge named loss." />
+				<SeriesChart run={id} live={live} view={view} name="cpu-gpu" title="CPU and GPU memory" heading="CPU (left) and GPU memory (right)" series={["cpu/busy"]} right={["gpu/memory/used"]} group={hosts ? "none" : undefined} marks={marks.marks} empty="The machine was not read." />
+				<SeriesChart run={id} live={live} view={view} name="step" title="Step time" series={["step"]} group={many ? "none" : undefined} marks={marks.marks} empty="No steps: mark them with a span named step." />
+				<SeriesChart run={id} live={live} view={view} name="gpu" title="GPU busy" series={["gpu/busy"]} group={hosts ? "none" : undefined} marks={marks.marks} empty="No GPU was read. lapse doctor says why." />
+			</div>
+			<div class="grid two">
+				<Facts d={d} />
+				<Events page={marks.events} id={id} />
+			</div>
+		</div>
+	);
+}

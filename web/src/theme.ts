@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Light or dark: what the system prefers, or what was chosen here (kept in this browser).
+import { useEffect, useState } from "preact/hooks";
+
+export type Theme = "system" | "light" | "dark";
+
+const KEY = "lapse-theme";
+const listeners = new Set<() => void>();
+const prefers = typeof matchMedia === "undefined" ? null : matchMedia("(prefers-color-scheme: dark)");
+
+function stored(): Theme {
+	try {
+		const v = localStorage.getItem(KEY);
+
+		return v === "light" || v === "dark" ? v : "system";
+	} catch {
+		return "system";
+	}
+}
+
+let chosen: Theme = typeof localStorage === "undefined" ? "system" : stored();
+
+export function isDark(): boolean {
+	return chosen === "dark" || (chosen === "system" && !!prefers?.matches);
+}
+
+function apply(): void {
+	document.documentElement.dataset.theme = isDark() ? "dark" : "light";
+	for (const f of [...listeners]) f();
+}
+
+/** Before anything is drawn. */
+export function themeInit(): void {
+	apply();
+	prefers?.addEventListener("change", apply);
+}
+
+export function setTheme(theme: Theme): void {
+	chosen = theme;
+	try {
+		if (theme === "system") localStorage.removeItem(KEY);
+		else localStorage.setItem(KEY, theme);
+	} catch {
+		/* a browser that keeps nothing: until the page is closed */
+	}
+	apply();
+}
+
+export function useTheme(): { theme: Theme; dark: boolean } {
+	const [now, set] = useState({ theme: chosen, dark: isDark() });
+
+	useEffect(() => {
+		const f = () => set({ theme: chosen, dark: isDark() });
+
+		listeners.add(f);
+		return () => void listeners.delete(f);
+	}, []);
+	return now;
+}
+
+/** The value of a colour of style.css: cssColor("--line"). */
+export function cssColor(name: string): string {
+	return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
