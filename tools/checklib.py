@@ -25,7 +25,7 @@ def files(root, folders, endings):
     found = set()
     for folder in folders:
         for where, below, names in os.walk(os.path.join(root, folder)):
-            below[:] = [d for d in below if not d.startswith((".", "build", "__pycache__"))
+            below[:] = [d for d in below if not d.startswith((".", "build", "__pycache__", "node_modules"))
                         and d != "lapse-runs"]
             for name in names:
                 if name.endswith(tuple(endings)):

@@ -147,11 +147,15 @@ int alerts_said(const char *dir, void (*fn)(void *arg, const struct alerts_said 
 	char *path = xasprintf("%s/" ALERTS_ACK, dir), *line, *next;
 	struct alerts_said *s = xcalloc(1, sizeof(*s));
 	struct buf text, one;
+	size_t i;
 	int err;
 
 	buf_init(&text, ALERTS_ACK_MAX);
 	buf_init(&one, ACK_LINE_MAX);
 	err = file_read(AT_FDCWD, path, &text);
+	for (i = 0; i < text.len; i++)
+		if (!text.data[i])
+			text.data[i] = '?';
 	for (line = err ? NULL : text.data; line && *line; line = next) {
 		next = strchrnul(line, '\n');
 		if (*next)

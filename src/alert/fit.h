@@ -18,8 +18,8 @@ struct fit {
 	int64_t width_ns; /* of a stretch */
 	int64_t begin_ns; /* of the open one */
 	double sum;
-	unsigned n;           /* values in it */
-	unsigned len, next;   /* closed ones; where the next goes */
+	unsigned n;         /* values in it */
+	unsigned len, next; /* closed ones; where the next goes */
 	double value[FIT_BINS];
 	int64_t time_ns[FIT_BINS];
 };

@@ -110,8 +110,7 @@ static int list_event(void *arg, const struct store_event *e)
 		return 0;
 	if (strcmp(state, "firing") == 0) {
 		list_begin(r, o, e, id);
-	} else if (strcmp(state, "resolved") == 0 &&
-		   map_get(&r->by_id, id, strlen(id), &at)) {
+	} else if (strcmp(state, "resolved") == 0 && map_get(&r->by_id, id, strlen(id), &at)) {
 		r->a->items[at].state = ALERTS_RESOLVED;
 		r->a->items[at].until_ns = r->a->items[at].to_ns = e->time_ns;
 	}
@@ -128,8 +127,7 @@ static void list_take_limits(struct alerts *a, const char *limits)
 		list_number(limits, builtin_about[i].name, &a->limits[i]);
 }
 
-static int list_attr(void *arg, unsigned host, uint32_t process, const char *key,
-		     const char *value)
+static int list_attr(void *arg, unsigned host, uint32_t process, const char *key, const char *value)
 {
 	struct alerts *a = arg;
 	struct buf text;
@@ -162,7 +160,8 @@ static int list_attr(void *arg, unsigned host, uint32_t process, const char *key
 	return 0;
 }
 
-/* ---- rules -------------------------------------------------------------------------------------- */
+/* ---- rules --------------------------------------------------------------------------------------
+ */
 
 static bool list_has(const struct runview *v, const struct rule *r)
 {
@@ -220,7 +219,8 @@ static void list_rule(struct alerts *a, struct alerts_rule *to, size_t at)
 	}
 }
 
-/* ---- what people said ------------------------------------------------------------------------------ */
+/* ---- what people said
+ * ------------------------------------------------------------------------------ */
 
 static void list_silence(struct alerts *a, const struct alerts_said *s)
 {
@@ -258,7 +258,8 @@ static void list_said(void *arg, const struct alerts_said *s)
 	}
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------- */
+/* ---- all of it
+ * ----------------------------------------------------------------------------------------- */
 
 static int list_compare(const void *x, const void *y)
 {
@@ -298,7 +299,7 @@ int alerts_read(struct alerts *a, const struct runview *v, int64_t now_ns, struc
 	for (i = 0; i < builtin_n_about; i++)
 		a->limits[i] = builtin_first(builtin_about[i].name)->limit;
 	err = store_reader_attrs(v->reader, list_attr, a, e);
-	a->why = !a->watched  ? "nobody watched it: it was recorded by a lapse without alerts"
+	a->why = !a->watched   ? "nobody watched it: it was recorded by a lapse without alerts"
 		 : !a->enabled ? "alerts are off: alert.enabled of the configuration"
 			       : NULL;
 	a->watched = a->watched && a->enabled;

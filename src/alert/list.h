@@ -76,7 +76,7 @@ struct alerts_rule {
 struct alerts {
 	const struct runview *v;
 	bool watched;
-	const char *why; /* if not */
+	const char *why;           /* if not */
 	struct alerts_item *items; /* the newest first */
 	size_t n, cap;
 	struct alerts_rule *rules;

@@ -40,8 +40,7 @@ static enum rule_news rule_fade(const struct rule *r, struct rule_state *s, int6
 	return RULE_RESOLVED;
 }
 
-enum rule_news rule_step(const struct rule *r, struct rule_state *s, int64_t t,
-			 enum rule_verdict v)
+enum rule_news rule_step(const struct rule *r, struct rule_state *s, int64_t t, enum rule_verdict v)
 {
 	int64_t hole = s->last_ns ? t - s->last_ns : 0;
 
@@ -145,8 +144,11 @@ void rule_value(double v, const char *unit, struct buf *out)
 	static const struct {
 		const char *unit;
 		void (*put)(double v, struct buf *out);
-	} rows[] = {{"By", rule_put_bytes},   {"s", rule_put_seconds}, {"1", rule_put_share},
-		    {"Cel", rule_put_degrees}, {"x", rule_put_multiple}};
+	} rows[] = {{"By", rule_put_bytes},
+		    {"s", rule_put_seconds},
+		    {"1", rule_put_share},
+		    {"Cel", rule_put_degrees},
+		    {"x", rule_put_multiple}};
 	void (*put)(double v, struct buf *out) = rule_put_plain;
 	size_t i;
 
@@ -166,8 +168,10 @@ static void rule_fill(const char *what, size_t len, const struct rule_says *w, s
 		const char *name;
 		double v;
 		const char *unit;
-	} rows[] = {{"value", w->value, w->unit}, {"limit", w->limit, w->unit},
-		    {"usual", w->usual, w->unit}, {"for", w->for_s, "s"},
+	} rows[] = {{"value", w->value, w->unit},
+		    {"limit", w->limit, w->unit},
+		    {"usual", w->usual, w->unit},
+		    {"for", w->for_s, "s"},
 		    {"left", w->left_s, "s"}};
 	size_t i;
 

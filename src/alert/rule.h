@@ -39,18 +39,18 @@ enum rule_from {
 };
 
 enum rule_gate {
-	RULE_TRAINING = 1, /* steps go on */
-	RULE_SETTLED = 2,  /* the first steps are over, or the run is ten minutes old */
+	RULE_TRAINING = 1,  /* steps go on */
+	RULE_SETTLED = 2,   /* the first steps are over, or the run is ten minutes old */
 	RULE_NOT_ASIDE = 4, /* no evaluation, checkpoint or the like is open */
-	RULE_IN_USE = 8,   /* the run uses it: the series was above 0 during steps */
-	RULE_STEPLESS = 16 /* the program has recorded no step so far */
+	RULE_IN_USE = 8,    /* the run uses it: the series was above 0 during steps */
+	RULE_STEPLESS = 16  /* the program has recorded no step so far */
 };
 
 /* One row of a table. Several rows of one name are one rule for people. */
 struct rule {
-	const char *name;   /* never renamed */
-	const char *names;  /* patterns of names, blanks between, '!' before one excludes; any
-			       case; only in series without labels if it ends in "{}" */
+	const char *name;  /* never renamed */
+	const char *names; /* patterns of names, blanks between, '!' before one excludes; any
+			      case; only in series without labels if it ends in "{}" */
 	enum rule_what what;
 	enum rule_from from;
 	const char *of;     /* the value is a share of this series' (same process, labels) */
@@ -58,18 +58,18 @@ struct rule {
 	const char *unless; /* not looked at where there is a series of that name */
 	enum rule_test test;
 	double limit, clear;
-	double least;           /* FORECAST: and the level is at least this */
+	double least; /* FORECAST: and the level is at least this */
 	unsigned hold, cold, skip;
-	int64_t hold_ns;        /* bad for so long, all the time */
-	unsigned clear_n;       /* over after so many good values in a row ... */
-	int64_t clear_ns;       /* ... and so long */
-	int64_t smooth_ns;      /* time constant of an exponential mean; 0: the value itself */
+	int64_t hold_ns;             /* bad for so long, all the time */
+	unsigned clear_n;            /* over after so many good values in a row ... */
+	int64_t clear_ns;            /* ... and so long */
+	int64_t smooth_ns;           /* time constant of an exponential mean; 0: the value itself */
 	int64_t horizon_ns, span_ns; /* FORECAST: how far ahead, from how far back */
-	unsigned gates;         /* enum rule_gate; while one is shut nothing is bad */
-	unsigned most;          /* alerts at a time; more are not told */
-	int severity;           /* 2 warning, 3 error */
-	int64_t cooldown_ns;    /* after one is over */
-	const char *unit;       /* of value and limit: "1" a share, "x" a multiple */
+	unsigned gates;              /* enum rule_gate; while one is shut nothing is bad */
+	unsigned most;               /* alerts at a time; more are not told */
+	int severity;                /* 2 warning, 3 error */
+	int64_t cooldown_ns;         /* after one is over */
+	const char *unit;            /* of value and limit: "1" a share, "x" a multiple */
 	/* What happened: {series} {value} {limit} {for} {left} {usual} are filled in. */
 	const char *text;
 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define STEPS_BIN_NS 1000000000LL
-#define STEPS_LEAST 10      /* fewer steps in the last minute say nothing */
+#define STEPS_LEAST 10 /* fewer steps in the last minute say nothing */
 #define STEPS_USUAL_NS 60000000000LL
 
 double steps_period_s(struct steps *s)
@@ -169,7 +169,13 @@ void steps_skip(struct steps *s, int64_t now_ns)
 	s->has_period = false;
 }
 
-/* ---- what is asked ----------------------------------------------------------------------------- */
+void steps_live(struct steps *s, int64_t now_ns)
+{
+	s->life_ns = now_ns;
+}
+
+/* ---- what is asked -----------------------------------------------------------------------------
+ */
 
 static double steps_max(double a, double b)
 {
@@ -180,6 +186,7 @@ bool steps_quiet(struct steps *s, int64_t now_ns, double least_s, bool busy, dou
 		 double *ret_limit_s)
 {
 	double period_s = steps_period_s(s), limit_s = least_s;
+	int64_t since_ns = s->life_ns > s->last_ns ? s->life_ns : s->last_ns;
 
 	if (!s->last_ns || (s->total > 0 && s->step + 1 >= s->total))
 		return false;
@@ -189,7 +196,7 @@ bool steps_quiet(struct steps *s, int64_t now_ns, double least_s, bool busy, dou
 		limit_s = steps_max(limit_s, 2 * s->longest_s);
 	if (s->n <= STEPS_WARM_UP || busy)
 		limit_s = steps_max(limit_s, least_s / 60 * STEPS_COLD_S);
-	*ret_s = (double)(now_ns - s->last_ns) / 1e9;
+	*ret_s = (double)(now_ns - since_ns) / 1e9;
 	*ret_limit_s = limit_s;
 	return true;
 }

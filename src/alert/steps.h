@@ -12,12 +12,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STEPS_WARM_UP 10  /* steps that count nowhere */
-#define STEPS_USUAL 50    /* steps before there is a usual one */
-#define STEPS_BINS 60     /* stretches that make up the last minute */
+#define STEPS_WARM_UP 10        /* steps that count nowhere */
+#define STEPS_USUAL 50          /* steps before there is a usual one */
+#define STEPS_BINS 60           /* stretches that make up the last minute */
 #define STEPS_PAUSE_MAX_S 600.0 /* longer pauses are not learned */
-#define STEPS_COLD_S 600.0      /* a silence before the first steps are over, or while the
-				   program does something else */
+#define STEPS_COLD_S                                                                               \
+	600.0 /* a silence before the first steps are over, or while the                           \
+		 program does something else */
 #define STEPS_SLOW 2.0
 
 /* Zero-initialise it; slow is STEPS_SLOW unless set. */
@@ -26,6 +27,7 @@ struct steps {
 	uint32_t leader;     /* process that sets the pace; 0: none */
 	uint64_t n;          /* its steps */
 	int64_t last_ns;     /* end of the last step of any process; 0: there was none */
+	int64_t life_ns;     /* when what was no step ended last */
 	int64_t leader_ns;   /* of the leader's */
 	int64_t warm_ns;     /* when its warm-up was over; 0: not yet */
 	int64_t step, total; /* number of the last one; of all, 0 unknown */
@@ -33,8 +35,8 @@ struct steps {
 	/* Of the leader's last step, not yet counted: its amount may still come. */
 	double period_s, samples, tokens;
 	bool has_period;
-	unsigned by; /* 0: steps, 1: samples, 2: tokens */
-	double amount; /* of a step, running mean */
+	unsigned by;         /* 0: steps, 1: samples, 2: tokens */
+	double amount;       /* of a step, running mean */
 	struct spread usual; /* seconds a unit of amount */
 	bool frozen;         /* what comes now is no part of it */
 	struct {
@@ -42,7 +44,7 @@ struct steps {
 	} bins[STEPS_BINS];
 	uint64_t bin; /* number of the newest */
 	uint32_t all, slow_n;
-	int64_t bin_ns; /* their width */
+	int64_t bin_ns;  /* their width */
 	double recent_s; /* running mean of the period over some ten steps */
 };
 
@@ -56,6 +58,8 @@ void steps_tokens(struct steps *s, uint32_t process, double tokens);
 void steps_leave(struct steps *s, uint32_t process);
 /* Time passed in which nothing could run (the machine slept). */
 void steps_skip(struct steps *s, int64_t now_ns);
+/* What was no step (an evaluation) is over: a silence is counted from here. */
+void steps_live(struct steps *s, int64_t now_ns);
 
 /* Seconds that a usual step takes; NaN: not known yet. */
 double steps_period_s(struct steps *s);

@@ -66,7 +66,7 @@ static int watch_put_process(struct sink *s, const struct sink_process *p, uint3
 	struct watch *w = watch_of(s);
 	int r = w->inner->ops->process(w->inner, p, ret_id);
 
-	if (r == 0 && !w->off)
+	if (r == 0)
 		watch_note_process(w, p, *ret_id);
 	return r;
 }
@@ -202,7 +202,7 @@ static void watch_push_queue(struct watch *w)
 	unsigned i;
 
 	for (i = 0; i < w->n_queue; i++) {
-		const struct watch_event *q = &w->queue[i];
+		struct watch_event *q = &w->queue[i];
 		const struct sink_event e = {.process = q->process,
 					     .time_ns = q->time_ns,
 					     .step = SINK_STEP_NONE,
@@ -211,8 +211,35 @@ static void watch_push_queue(struct watch *w)
 					     .text = q->text,
 					     .attrs = q->attrs};
 
-		w->inner->ops->event(w->inner, &e);
+		if (!q->is_pushed)
+			q->is_pushed = w->inner->ops->event(w->inner, &e) == 0;
 	}
+}
+
+/* All that was not committed is forgotten by the sink within. */
+static void watch_forgotten(struct watch *w)
+{
+	unsigned i;
+
+	for (i = 0; i < w->n_queue; i++)
+		w->queue[i].is_pushed = false;
+}
+
+void watch_queue(struct watch *w, uint32_t process, int64_t time_ns, int severity, char *text,
+		 char *attrs)
+{
+	if (w->n_queue == WATCH_QUEUE_MAX) {
+		free(w->queue[0].text);
+		free(w->queue[0].attrs);
+		memmove(&w->queue[0], &w->queue[1], (WATCH_QUEUE_MAX - 1) * sizeof(w->queue[0]));
+		w->n_queue--;
+	}
+	w->queue[w->n_queue++] = (struct watch_event){.process = process,
+						      .time_ns = time_ns,
+						      .severity = severity,
+						      .text = text,
+						      .attrs = attrs};
+	watch_push_queue(w);
 }
 
 static void watch_clear_queue(struct watch *w)
@@ -255,6 +282,8 @@ static int watch_commit(struct sink *s)
 	if (r == 0) {
 		watch_clear_queue(w);
 		w->said = said;
+	} else {
+		watch_forgotten(w);
 	}
 	return r;
 }
@@ -264,9 +293,11 @@ static void watch_rollback(struct sink *s)
 	struct watch *w = watch_of(s);
 
 	w->inner->ops->rollback(w->inner);
+	watch_forgotten(w);
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life --------------------------------------------------------------------------------------
+ */
 
 static const struct sink_ops watch_ops = {
 	.process = watch_put_process,
@@ -356,5 +387,7 @@ struct sink *watch_sink(struct watch *w)
 
 void watch_aside(struct watch *w, bool is_aside)
 {
+	if (w->is_aside && !is_aside)
+		steps_live(&w->steps, w->now_ns);
 	w->is_aside = is_aside;
 }

@@ -26,11 +26,11 @@
 #define WATCH_KIND "alert"
 #define WATCH_ATTR "alert.watch"
 
-#define WATCH_INSTANCES_MAX 4096u  /* pairs of a rule's row and a series; more are not looked at */
-#define WATCH_SERIES_MAX 1048576u  /* series looked at for NaN; as many as the store holds */
+#define WATCH_INSTANCES_MAX 4096u /* pairs of a rule's row and a series; more are not looked at */
+#define WATCH_SERIES_MAX 1048576u /* series looked at for NaN; as many as the store holds */
 #define WATCH_PROCESSES_MAX 65536u
 #define WATCH_LANES_MAX 65536u
-#define WATCH_QUEUE_MAX 256u       /* alerts that wait for a commit to succeed */
+#define WATCH_QUEUE_MAX 256u /* alerts that wait for a commit to succeed */
 
 /* What is changed of the built-in rules. */
 struct watch_settings {

@@ -15,7 +15,9 @@
 
 #define WATCH_ID_MAX (RULE_NAME_MAX + 8)
 #define WATCH_SERIES_TEXT 256
-#define WATCH_NAMES_MAX 8192u /* series with a name of their own in alerts; others have a number */
+#define WATCH_NAMES_MAX                                                                            \
+	8192u          /* series with a name of their own in alerts; others have a number          \
+			*/
 #define WATCH_LOADS 17 /* tree/cpu, and the power of so many GPUs less one */
 
 /* An alert that is told. */
@@ -48,8 +50,8 @@ struct watch_instance {
 	int64_t mean_ns;
 	uint32_t positive; /* values above 0 while steps went on */
 	bool has_of, has_mean, has_first, in_use;
-	struct fit *fit;       /* FORECAST */
-	struct spread *spread; /* MULTIPLE */
+	struct fit *fit;           /* FORECAST */
+	struct spread *spread;     /* MULTIPLE */
 	struct watch_alert *alert; /* while it fires and was told */
 };
 
@@ -66,9 +68,9 @@ enum watch_flag {
 	WATCH_FED = WATCH_STEP | WATCH_SAMPLES | WATCH_TOKENS | WATCH_LOAD
 };
 struct watch_slot {
-	uint16_t instance; /* first of the series; 0: none */
-	uint16_t of;       /* first instance to which it is the other series; 0: none */
-	uint16_t owner;    /* process */
+	uint16_t instance;  /* first of the series; 0: none */
+	uint16_t of;        /* first instance to which it is the other series; 0: none */
+	uint16_t owner;     /* process */
 	uint8_t flags, nan; /* nan: row + 1 */
 	uint8_t good, bad;  /* NaN: values in a row; good of a load: its number */
 };
@@ -78,6 +80,7 @@ struct watch_event {
 	int64_t time_ns;
 	int severity;
 	char *text, *attrs;
+	bool is_pushed; /* the sink within has it, uncommitted */
 };
 
 struct watch_load {
@@ -97,18 +100,19 @@ struct watch {
 	size_t n_slots, n_names;
 	struct watch_instance *instances; /* from 1 on */
 	size_t n_instances, cap_instances;
-	uint64_t left_out; /* instances beyond the maximum */
-	struct map pairs;  /* row, process, labels -> instance, for what comes in two series */
+	uint64_t left_out;  /* instances beyond the maximum */
+	struct map pairs;   /* row, process, labels -> instance, for what comes in two series */
 	uint8_t *processes; /* by id: enum watch_process */
 	size_t n_processes;
 	uint32_t first_process, command;
 	uint32_t step_series; /* of the process that sets the pace */
-	unsigned stepping; /* processes that recorded steps and live */
+	unsigned stepping;    /* processes that recorded steps and live */
 	struct steps steps;
 	struct watch_load loads[WATCH_LOADS];
 	unsigned n_loads; /* GPUs */
 	int64_t now_ns, tick_ns, began_ns, wall_ns, loss_ns;
-	struct map lanes; /* ring, lane -> records lost, as last told */
+	int64_t settled_ns; /* since when it is; 0: it is not */
+	struct map lanes;   /* ring, lane -> records lost, as last told */
 	uint64_t lost;
 	struct map uids; /* process id -> dropped */
 	struct watch_event queue[WATCH_QUEUE_MAX];
@@ -120,6 +124,11 @@ enum watch_process {
 	WATCH_STEPPED = 2,
 	WATCH_ENDED = 4
 };
+
+/* watch.c: an event of an alert goes in at once, and again if its commit fails. Takes the
+ * texts over. */
+void watch_queue(struct watch *w, uint32_t process, int64_t time_ns, int severity, char *text,
+		 char *attrs);
 
 /* watch_series.c: a series was defined; as people write it, into out. */
 void watch_define(struct watch *w, uint32_t id, const struct sink_series *d);
@@ -133,8 +142,8 @@ void watch_supersede(struct watch *w, struct watch_row *row);
 /* watch_say.c: an alert begins (state->since_ns; the alert's series fields are set), ends. */
 void watch_fire(struct watch *w, struct watch_row *row, struct watch_alert *a, int64_t time_ns,
 		double usual, double left_s);
-void watch_resolve(struct watch *w, struct watch_row *row, struct watch_alert *a,
-		   int64_t time_ns, const char *why);
+void watch_resolve(struct watch *w, struct watch_row *row, struct watch_alert *a, int64_t time_ns,
+		   const char *why);
 /* Text of WATCH_ATTR. */
 void watch_describe(const struct watch *w, struct buf *out);
 

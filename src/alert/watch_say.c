@@ -15,8 +15,8 @@
 #include <string.h>
 
 /* An id that is the same whenever the same data are looked at again. */
-static void watch_make_id(const struct watch *w, const struct watch_row *row,
-			  struct watch_alert *a, int64_t time_ns)
+static void watch_make_id(const struct watch *w, const struct watch_row *row, struct watch_alert *a,
+			  int64_t time_ns)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
 	char key[WATCH_SERIES_TEXT + sizeof(w->host) + 64];
@@ -84,22 +84,6 @@ static char *watch_attrs(const struct watch *w, const struct watch_row *row,
 	return copy;
 }
 
-static void watch_queue(struct watch *w, const struct watch_alert *a, int64_t time_ns,
-			int severity, char *text, char *attrs)
-{
-	if (w->n_queue == WATCH_QUEUE_MAX) {
-		free(w->queue[0].text);
-		free(w->queue[0].attrs);
-		memmove(&w->queue[0], &w->queue[1], (WATCH_QUEUE_MAX - 1) * sizeof(w->queue[0]));
-		w->n_queue--;
-	}
-	w->queue[w->n_queue++] = (struct watch_event){.process = a->process,
-						      .time_ns = time_ns,
-						      .severity = severity,
-						      .text = text,
-						      .attrs = attrs};
-}
-
 void watch_fire(struct watch *w, struct watch_row *row, struct watch_alert *a, int64_t time_ns,
 		double usual, double left_s)
 {
@@ -118,19 +102,19 @@ void watch_fire(struct watch *w, struct watch_row *row, struct watch_alert *a, i
 	buf_init(&text, RULE_TEXT_MAX);
 	buf_printf(&text, "%s: ", about ? about->title : r->name);
 	rule_text(r->text, &says, &text);
-	watch_queue(w, a, time_ns, r->severity, xstrdup(buf_str(&text)),
+	watch_queue(w, a->process, time_ns, r->severity, xstrdup(buf_str(&text)),
 		    watch_attrs(w, row, a, 0));
 	buf_done(&text);
 }
 
-void watch_resolve(struct watch *w, struct watch_row *row, struct watch_alert *a,
-		   int64_t time_ns, const char *why)
+void watch_resolve(struct watch *w, struct watch_row *row, struct watch_alert *a, int64_t time_ns,
+		   const char *why)
 {
 	const struct rule_about *about = builtin_find(row->rule.name);
 	char lasted[FMT_MAX];
 
 	fmt_seconds(lasted, (double)(time_ns - a->since_ns) / 1e9);
-	watch_queue(w, a, time_ns, 1,
+	watch_queue(w, a->process, time_ns, 1,
 		    xasprintf("%s: over after %s%s%s%s%s", about ? about->title : row->rule.name,
 			      lasted, a->series[0] ? ": " : "", a->series, why ? "; " : "",
 			      why ? why : ""),
@@ -177,8 +161,9 @@ static char *watch_failure(const struct run_outcome *o, int *ret_severity)
 	case RUN_EXITED:
 		if (o->code == 143)
 			*ret_severity = 2;
-		return o->code > 0 && o->code != 130 ? xasprintf("it exited with status %d", o->code)
-						     : NULL;
+		return o->code > 0 && o->code != 130
+			       ? xasprintf("it exited with status %d", o->code)
+			       : NULL;
 	case RUN_SIGNALED:
 		if (o->signal == SIGINT)
 			return NULL;
@@ -200,7 +185,9 @@ static char *watch_failure(const struct run_outcome *o, int *ret_severity)
 
 void watch_end(struct watch *w, const struct run_outcome *o)
 {
-	struct watch_alert a = {.process = w->command, .since_ns = o->end_ns, .value = NAN,
+	struct watch_alert a = {.process = w->command,
+				.since_ns = o->end_ns,
+				.value = NAN,
 				.from_ns = o->end_ns - 600000000000LL};
 	struct watch_row *row = NULL;
 	char *text;
@@ -218,7 +205,7 @@ void watch_end(struct watch *w, const struct run_outcome *o)
 	row->rule.severity = severity;
 	watch_make_id(w, row, &a, o->end_ns);
 	a.series[0] = '\0';
-	watch_queue(w, &a, o->end_ns, severity,
+	watch_queue(w, a.process, o->end_ns, severity,
 		    xasprintf("%s: %s", builtin_find("crash")->title, text),
 		    watch_attrs(w, row, &a, 0));
 	free(text);

@@ -50,8 +50,8 @@ static struct watch_instance *watch_new_instance(struct watch *w, uint32_t row)
 		w->left_out++;
 		return NULL;
 	}
-	w->instances = xgrow(w->instances, w->n_instances, &w->cap_instances,
-			     sizeof(*w->instances));
+	w->instances =
+		xgrow(w->instances, w->n_instances, &w->cap_instances, sizeof(*w->instances));
 	in = &w->instances[w->n_instances++];
 	memset(in, 0, sizeof(*in));
 	in->row = row;
@@ -86,8 +86,7 @@ static void watch_take_of(struct watch *w, struct watch_instance *in, uint32_t i
 }
 
 /* An instance of a row that needs two series: made by whichever comes first. */
-static struct watch_instance *watch_pair(struct watch *w, uint32_t row,
-					 const struct sink_series *d)
+static struct watch_instance *watch_pair(struct watch *w, uint32_t row, const struct sink_series *d)
 {
 	char *key = xasprintf("%u %u %s", row, d->process, d->labels ? d->labels : "");
 	struct watch_instance *in = NULL;
@@ -166,6 +165,8 @@ static void watch_find_use(struct watch *w, uint32_t id, const struct sink_serie
 	for (i = 0; i < ARRAY_LEN(rows); i++)
 		if (d->kind == rows[i].kind && strcmp(d->name, rows[i].name) == 0)
 			slot->flags |= rows[i].flag;
+	if (slot->flags & WATCH_STEP)
+		watch_keep_name(w, id, d);
 	if (strcmp(d->name, "tree/cpu") == 0)
 		slot->flags |= WATCH_LOAD;
 	if (strcmp(d->name, "gpu/power") == 0 && w->n_loads < WATCH_LOADS - 1) {

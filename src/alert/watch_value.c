@@ -10,17 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WATCH_COLD_NS 600000000000LL   /* without steps a run is settled after this */
-#define WATCH_LOST_NS 300000000000LL   /* what fires and is not read any more is over */
-#define WATCH_USED 60                  /* readings above 0 that make a GPU the run's */
-#define WATCH_USED_SHARE 0.3           /* or such a mean */
-#define WATCH_GREW 0.001               /* of a file system: share that was taken since the start */
-#define WATCH_BEFORE_NS 60000000000LL  /* evidence begins so long before */
-#define WATCH_LATELY_NS 5000000000LL   /* records were lost just now */
-#define WATCH_FULL 0.9                 /* so full memory does not wait for the first steps */
-#define WATCH_WORKING 0.7              /* of the usual power or CPUs */
+#define WATCH_COLD_NS 600000000000LL  /* without steps a run is settled after this */
+#define WATCH_LOST_NS 300000000000LL  /* what fires and is not read any more is over */
+#define WATCH_USED 60                 /* readings above 0 that make a GPU the run's */
+#define WATCH_USED_SHARE 0.3          /* or such a mean */
+#define WATCH_GREW 0.001              /* of a file system: share that was taken since the start */
+#define WATCH_BEFORE_NS 60000000000LL /* evidence begins so long before */
+#define WATCH_LATELY_NS 5000000000LL  /* records were lost just now */
+#define WATCH_FULL 0.9                /* so full memory does not wait for the first steps */
+#define WATCH_WORKING 0.7             /* of the usual power or CPUs */
 
-/* ---- beginning and ending an alert ------------------------------------------------------------ */
+/* ---- beginning and ending an alert ------------------------------------------------------------
+ */
 
 /* What a row that is no series' own looks at. */
 struct watch_reading {
@@ -96,7 +97,8 @@ void watch_supersede(struct watch *w, struct watch_row *row)
 	}
 }
 
-/* ---- NaN ------------------------------------------------------------------------------------------ */
+/* ---- NaN
+ * ------------------------------------------------------------------------------------------ */
 
 static void watch_trip(struct watch *w, struct watch_slot *slot, struct watch_row *row,
 		       const struct sink_sample *v)
@@ -148,7 +150,8 @@ static void watch_nan(struct watch *w, struct watch_slot *slot, const struct sin
 		watch_trip(w, slot, row, v);
 }
 
-/* ---- gates ------------------------------------------------------------------------------------------ */
+/* ---- gates
+ * ------------------------------------------------------------------------------------------ */
 
 static bool watch_is_settled(struct watch *w)
 {
@@ -163,7 +166,9 @@ static bool watch_is_open(struct watch *w, const struct rule *r, const struct wa
 		return false;
 	if ((r->gates & RULE_STEPLESS) && w->steps.last_ns)
 		return false;
-	if ((r->gates & RULE_SETTLED) && !watch_is_settled(w) &&
+	/* A forecast must not be made from what rose before. */
+	if ((r->gates & RULE_SETTLED) &&
+	    (!w->settled_ns || w->now_ns - w->settled_ns < r->span_ns) &&
 	    !(r->test == RULE_FORECAST && x >= WATCH_FULL))
 		return false;
 	if ((r->gates & RULE_NOT_ASIDE) && w->is_aside)
@@ -187,7 +192,8 @@ static void watch_note_use(struct watch *w, const struct rule *r, struct watch_i
 	in->in_use = in->positive >= WATCH_USED || in->mean >= WATCH_USED_SHARE;
 }
 
-/* ---- an instance --------------------------------------------------------------------------------------- */
+/* ---- an instance
+ * --------------------------------------------------------------------------------------- */
 
 /* False: there is nothing to look at yet. */
 static bool watch_share(const struct rule *r, const struct watch_instance *in, double *x)
@@ -297,7 +303,8 @@ static void watch_look(struct watch *w, struct watch_instance *in, const struct 
 	watch_judged(w, row, in, v, verdict, x, usual, left_s);
 }
 
-/* ---- a sample ---------------------------------------------------------------------------------------------- */
+/* ---- a sample
+ * ---------------------------------------------------------------------------------------------- */
 
 static void watch_step(struct watch *w, struct watch_slot *slot, const struct sink_sample *v)
 {
@@ -350,7 +357,8 @@ void watch_sample(struct watch *w, struct watch_slot *slot, const struct sink_sa
 		watch_look(w, &w->instances[i], v);
 }
 
-/* ---- what time tells -------------------------------------------------------------------------------------------- */
+/* ---- what time tells
+ * -------------------------------------------------------------------------------------------- */
 
 /* Power of the GPU that works most, else CPUs: nearly as much as during steps? A program
  * that waits for others draws far less. */
@@ -368,13 +376,15 @@ static bool watch_is_working(const struct watch *w)
 static void watch_quiet(struct watch *w, struct watch_row *row)
 {
 	struct watch_reading at = {.series = w->step_series,
-				   .since_ns = w->steps.last_ns,
+				   .since_ns = w->steps.last_ns > w->steps.life_ns
+						       ? w->steps.last_ns
+						       : w->steps.life_ns,
 				   .usual = steps_period_s(&w->steps)};
 	bool busy = w->is_aside || watch_is_working(w), is_known;
 	enum rule_verdict v;
 
-	is_known = w->stepping && steps_quiet(&w->steps, w->now_ns, row->rule.limit, busy,
-					      &at.value, &at.limit);
+	is_known = w->stepping &&
+		   steps_quiet(&w->steps, w->now_ns, row->rule.limit, busy, &at.value, &at.limit);
 	v = is_known && at.value >= at.limit ? RULE_BAD : RULE_GOOD;
 	/* What was a stall stays one until a step ends, whatever the limit is by then. */
 	if (v == RULE_GOOD && row->alert && is_known && w->steps.last_ns <= row->alert->since_ns)
@@ -420,14 +430,15 @@ static void watch_look_for_lost(struct watch *w)
 		if (!in->alert || w->now_ns - in->state.last_ns < WATCH_LOST_NS ||
 		    w->rows[in->row].rule.from != RULE_FROM_MACHINE)
 			continue;
-		watch_end_alert(w, &w->rows[in->row], &in->alert, w->now_ns, "it is not read any more");
+		watch_end_alert(w, &w->rows[in->row], &in->alert, w->now_ns,
+				"it is not read any more");
 		memset(&in->state, 0, sizeof(in->state));
 	}
 }
 
 void watch_tick(struct watch *w)
 {
-	static void (*const looks[])(struct watch *w, struct watch_row *row) = {
+	static void (*const looks[])(struct watch * w, struct watch_row * row) = {
 		[RULE_OF_QUIET] = watch_quiet,
 		[RULE_OF_PACE] = watch_pace,
 		[RULE_OF_LOSSES] = watch_losses,
@@ -436,6 +447,11 @@ void watch_tick(struct watch *w)
 	bool frozen = false, any = false;
 	size_t i;
 
+	if (!watch_is_settled(w))
+		w->settled_ns = 0;
+	else if (!w->settled_ns)
+		w->settled_ns = w->now_ns;
+
 	for (i = 0; i < builtin_n_rules; i++) {
 		struct watch_row *row = &w->rows[i];
 
@@ -443,7 +459,8 @@ void watch_tick(struct watch *w)
 		if (row->off || row->rule.what == RULE_OF_SERIES || !looks[row->rule.what])
 			continue;
 		looks[row->rule.what](w, row);
-		frozen = frozen || (row->rule.what != RULE_OF_LOSSES && row->state.at == RULE_FIRING);
+		frozen = frozen ||
+			 (row->rule.what != RULE_OF_LOSSES && row->state.at == RULE_FIRING);
 	}
 	w->steps.frozen = frozen;
 	if (any)

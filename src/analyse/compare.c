@@ -116,6 +116,10 @@ double compare_block(const double *x, size_t n, bool *ret_is_trend)
 		d[i] = x[i] - mean;
 	lags = compare_lags(d, n, cov, ret_is_trend);
 	free(d);
+	if (cov[0] <= 1e-24 * mean * mean) {
+		*ret_is_trend = false; /* the same value always: what is left is rounding */
+		return 1;
+	}
 	spread = cov[0];
 	for (i = 1; i <= lags; i++) {
 		weight = 2 * i <= lags ? 1 : 2 * (1 - (double)i / (double)lags);
@@ -288,8 +292,8 @@ static bool compare_is_enough(const struct compare_side side[2], struct compare_
 		if (side[i].n < COMPARE_POINTS_MIN)
 			r->why = "fewer than 20 points in the steady part of one of the runs";
 		else if (side[i].is_trend && !r->why)
-			r->why = "the points of one of the runs depend on so many neighbours that "
-				 "they are a trend, not a level";
+			r->why = "the level changes within one of the runs (a trend or a jump): "
+				 "choose the part to compare";
 	}
 	return !r->why;
 }

@@ -249,6 +249,24 @@ static void stepsplit_take(struct stepsplit *s, uint32_t rank, const struct step
 	}
 }
 
+/* What of a span lies between the steps. */
+static void stepsplit_between(struct stepsplit *s, size_t first, size_t end,
+			      const struct stepsplit_span *span)
+{
+	struct stepsplit_span cut = *span;
+	double ns;
+
+	if (cut.start < s->steps[first].start)
+		cut.start = s->steps[first].start;
+	if (cut.end > s->steps[end - 1].end)
+		cut.end = s->steps[end - 1].end;
+	if (cut.end <= cut.start)
+		return;
+	ns = (double)(cut.end - cut.start) - stepsplit_inside(s, first, end, &cut);
+	s->outside[span->part] += ns;
+	s->n_outside[span->part] += 2 * ns > (double)(cut.end - cut.start);
+}
+
 void stepsplit_add(struct stepsplit *s, uint32_t rank, struct stepsplit_step *steps, size_t n_steps,
 		   struct stepsplit_span *spans, size_t n_spans)
 {
@@ -263,6 +281,7 @@ void stepsplit_add(struct stepsplit *s, uint32_t rank, struct stepsplit_step *st
 		qsort(spans, n_spans, sizeof(*spans), stepsplit_by_begin);
 	stepsplit_take(s, rank, steps, n_steps);
 	w.end = s->n;
+	s->span += s->steps[w.end - 1].end - s->steps[w.first].start;
 	for (i = 0; i < n_spans; i++) {
 		if (spans[i].end <= spans[i].start || spans[i].part >= other)
 			continue;
@@ -270,6 +289,7 @@ void stepsplit_add(struct stepsplit *s, uint32_t rank, struct stepsplit_step *st
 			s->beside[spans[i].part] += stepsplit_inside(s, w.first, w.end, &spans[i]);
 			continue;
 		}
+		stepsplit_between(s, w.first, w.end, &spans[i]);
 		stepsplit_until(&w, spans[i].start);
 		if (w.n_open < STEPSPLIT_DEPTH)
 			w.open[w.n_open++] = spans[i];

@@ -56,6 +56,11 @@ struct stepsplit {
 	int64_t total[STEPSPLIT_PARTS_MAX]; /* ns over all steps; they add up to sum exactly */
 	int64_t sum;
 	double beside[STEPSPLIT_PARTS_MAX]; /* ns of spans of other threads inside steps' time */
+	double outside[STEPSPLIT_PARTS_MAX]; /* ns of spans of the steps' threads in no step, from
+						the first step to the last of each process */
+	uint64_t n_outside[STEPSPLIT_PARTS_MAX]; /* spans of which more than half is that */
+	int64_t span;                            /* ns from the first step to the last, all
+						    processes */
 };
 
 /* n names (at most STEPSPLIT_PARTS_MAX - 1), then "other". Free with stepsplit_done(). */

@@ -16,6 +16,9 @@ int cmd_ls(int argc, char **argv);
 const struct opt *cmd_show_options(void);
 int cmd_show(int argc, char **argv);
 
+const struct opt *cmd_alerts_options(void);
+int cmd_alerts(int argc, char **argv);
+
 const struct opt *cmd_export_options(void);
 int cmd_export(int argc, char **argv);
 

@@ -71,7 +71,7 @@ static const struct opt monitor_rows[] = {
 	{.name = "disable_visualization", .type = OPT_FLAG, .to = &mon.disable_visualization,
 	 .help = "no word about pictures"},
 	{.name = "disable_alerts", .type = OPT_FLAG, .to = &mon.disable_alerts,
-	 .help = "no effect: there are no alerts in this version"},
+	 .help = "no effect: alert.enabled of the configuration switches alerts off"},
 	{.name = "no_monitor_system", .type = OPT_FLAG, .to = &mon.no_monitor_system,
 	 .help = "do not record the machine: only with --simulate"},
 	{.name = "no_track_gradients", .type = OPT_FLAG, .to = &mon.no_track_gradients,
@@ -293,8 +293,15 @@ static pid_t monitor_start(const char *const argv[], bool talks)
 
 static void monitor_export(struct monitor_sim *x, const char *dir)
 {
-	const char *const argv[] = {"lapse",    "export",   "--to", "tensorboard",
-				    "--follow", "--output", mon.tensorboard_dir, dir, NULL};
+	const char *const argv[] = {"lapse",
+				    "export",
+				    "--to",
+				    "tensorboard",
+				    "--follow",
+				    "--output",
+				    mon.tensorboard_dir,
+				    dir,
+				    NULL};
 
 	x->exporter = monitor_start(argv, false);
 }

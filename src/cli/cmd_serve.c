@@ -373,8 +373,7 @@ static void serve_watch(const struct servewatch *w, struct server *s, const sigs
 		if (servewatch_look(w, serve_found, s))
 			run_ns = now;
 		else if (now - run_ns >= serve.idle_exit_ns &&
-			 (now - asked_ns >= serve.idle_exit_ns ||
-			  now - run_ns >= SERVE_OPEN_NS))
+			 (now - asked_ns >= serve.idle_exit_ns || now - run_ns >= SERVE_OPEN_NS))
 			break;
 	}
 }

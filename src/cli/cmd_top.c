@@ -25,6 +25,8 @@
 #define TOP_WIDTH 80  /* of a frame as text where neither a terminal nor the environment */
 #define TOP_HEIGHT 40 /* says what it should be */
 #define TOP_TEXT_MAX (64u << 20)
+#define TOP_TRIES 15              /* of a run that has just begun, and */
+#define TOP_TRY_US 200000         /* the time between two */
 #define TOP_OVER_NS 60000000000LL /* of a run that is over nothing new comes: draw seldom */
 
 static const char *top_dir, *top_filter;
@@ -260,6 +262,20 @@ static int top_show(struct top *t)
 	return err == 0 || err == -EINTR ? 0 : 1;
 }
 
+/* Read it for the first time. A run that has just begun may not have a readable file yet. */
+static int top_begin(struct top *t, const char *dir, struct err *e)
+{
+	int err = topread_next(&t->read, &t->model, e), i;
+
+	for (i = 0; err && i < TOP_TRIES && folder_is_written(dir); i++) {
+		usleep(TOP_TRY_US);
+		err_clear(e);
+		t->read.look_ns = 0;
+		err = topread_next(&t->read, &t->model, e);
+	}
+	return err;
+}
+
 int cmd_top(int argc, char **argv)
 {
 	struct err e = {0};
@@ -277,7 +293,7 @@ int cmd_top(int argc, char **argv)
 		return 1;
 	top_once = top_once || !top_is_terminal();
 	top_init(&t, dir, note);
-	if (topread_next(&t.read, &t.model, &e) != 0)
+	if (top_begin(&t, dir, &e) != 0)
 		fprintf(stderr, "lapse top: %s\n", e.text);
 	else
 		status = top_once ? top_print(&t) : top_show(&t);

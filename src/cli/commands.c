@@ -112,6 +112,18 @@ const struct command commands[] = {
 		.run = cmd_show,
 	},
 	{
+		.name = "alerts",
+		.args = "[OPTIONS] [RUN]",
+		.summary = "list what was wrong with a run, acknowledge it, silence a rule",
+		.about = RUN_ABOUT "\nWhat is looked for, and why: docs/alerts.md.",
+		.examples = "  lapse alerts\n"
+			    "  lapse alerts --rules\n"
+			    "  lapse alerts last --ack gpu-hot-k3v9qa --note 'fan replaced'\n"
+			    "  lapse alerts last --silence gpu-idle --for 2h",
+		.options = cmd_alerts_options,
+		.run = cmd_alerts,
+	},
+	{
 		.name = "export",
 		.args = "--to FORMAT [OPTIONS] [RUN]",
 		.summary = "write a run's data for other tools: CSV, JSON, TensorBoard, Prometheus",

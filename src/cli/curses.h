@@ -48,6 +48,7 @@ struct curses_api {
 	int (*curs_set)(int visibility);
 	int (*set_escdelay)(int ms);
 	void (*use_env)(bool on);
+	void (*use_tioctl)(bool on);
 	bool (*has_colors)(void);
 	int (*start_color)(void);
 	int (*use_default_colors)(void);
@@ -58,6 +59,7 @@ struct curses_api {
 	int (*erase)(void *window);                                              /* werase */
 	int (*refresh)(void *window);                                            /* wrefresh */
 	int (*clearok)(void *window, bool on);
+	int (*resizeterm)(int lines, int columns);
 	int (*maxx)(const void *window); /* getmaxx */
 	int (*maxy)(const void *window);
 	void **window; /* stdscr */

@@ -52,8 +52,8 @@ bool launch_agent_may_start(const struct launch_agent *a, int64_t now_ns)
 static void agent_start(const struct launch_agent *a)
 {
 	char idle_exit[32];
-	const char *argv[] = {"lapse",	     "agent",	"--rendezvous", a->dir,
-			      "--idle-exit", idle_exit, NULL};
+	const char *argv[] = {"lapse",   "agent", "--rendezvous", a->dir, "--idle-exit",
+			      idle_exit, NULL};
 
 	if (a->idle_exit_ns % AGENT_SECOND_NS == 0)
 		snprintf(idle_exit, sizeof(idle_exit), "%lld",

@@ -15,7 +15,7 @@
 #define LAUNCH_SERVE_URL_MAX 512
 
 struct launch_serve {
-	bool wanted;        /* and not started or told yet */
+	bool wanted; /* and not started or told yet */
 	bool is_started;
 	int dirfd;          /* of the rendezvous; the owner's */
 	const char *dir;    /* its absolute path; the owner's */

@@ -2,6 +2,7 @@
 #include "cli/servewatch.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "wire/rendezvous.h"
 #include "wire/run.h"
@@ -9,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,8 +25,11 @@ int servewatch_open(struct servewatch *w, struct err *e)
 	if (w->dirfd < 0)
 		return err_errno(e, w->dirfd, "the rendezvous folder");
 	w->lock = rendezvous_lock(w->dirfd, SERVEWATCH_LOCK);
-	if (w->lock >= 0)
+	if (w->lock >= 0) {
+		if (ftruncate(w->lock, 0) < 0 || dprintf(w->lock, "%d\n", (int)getpid()) < 0)
+			log_warn(SERVEWATCH_LOCK ": the pid cannot be written");
 		return 0;
+	}
 	close(w->dirfd);
 	return w->lock == -EAGAIN ? w->lock : err_errno(e, w->lock, SERVEWATCH_LOCK);
 }

@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define SERVEWATCH_LOCK "http.lock" /* in the rendezvous folder: held by its server */
+#define SERVEWATCH_LOCK "http.lock" /* in the rendezvous folder: held by its server, with its pid  \
+				     */
 #define SERVEWATCH_ADDRESS "http"   /* its URL, one line */
 
 struct servewatch {
@@ -27,8 +28,7 @@ void servewatch_close(struct servewatch *w);
 
 /* Call fn with the folder of runs of each run that is there, until it returns non-zero.
  * True: the agent lives, or a run does. */
-bool servewatch_look(const struct servewatch *w, int (*fn)(void *arg, const char *root),
-		     void *arg);
+bool servewatch_look(const struct servewatch *w, int (*fn)(void *arg, const char *root), void *arg);
 
 /* The URL of the rendezvous folder's server, if it lives: true. */
 bool servewatch_url(int dirfd, char *out, size_t cap);

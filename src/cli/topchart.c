@@ -200,8 +200,12 @@ static void topchart_label(const struct topchart_plot *p, const struct topchart 
 {
 	char text[FMT_MAX];
 
+	topchart_value(text, v, c->unit);
+	/* A plain number may have more digits than there are columns. */
+	if (strlen(text) > TOPCHART_SCALE_W - 1)
+		snprintf(text, sizeof(text), "%.2g", strcmp(c->unit, "ns") == 0 ? v / 1e9 : v);
 	topgrid_right(p->g, p->r.x - TOPCHART_SCALE_W, p->r.y + y, TOPCHART_SCALE_W - 1,
-		      TOPGRID_DIM, topchart_value(text, v, c->unit));
+		      TOPGRID_DIM, text);
 }
 
 static void topchart_labels(const struct topchart_plot *p, const struct topchart *c)

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TOPDRAW_CHART_W 42 /* of a chart, about */
+#define TOPDRAW_CHART_W 36 /* of a chart, about */
 #define TOPDRAW_CHART_H 8
 #define TOPDRAW_GAP 2
 
@@ -47,6 +47,8 @@ static void topdraw_heading(struct topdraw *d, struct topgrid_rect *r, size_t fr
 		snprintf(smooth, sizeof(smooth), ", smoothed %g", topview_smooth(v));
 	if (from == 0 && to == n)
 		snprintf(which, sizeof(which), "%zu chart%s", n, n == 1 ? "" : "s");
+	else if (to == from + 1)
+		snprintf(which, sizeof(which), "%zu of %zu charts", to, n);
 	else
 		snprintf(which, sizeof(which), "%zu to %zu of %zu charts", from + 1, to, n);
 	snprintf(text, sizeof(text), "%s, %s%s%s%s%s%s", which, topview_range_name(v),

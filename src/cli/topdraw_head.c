@@ -53,6 +53,11 @@ static void topdraw_warn(struct topdraw *d, struct topdraw_line *l)
 	if (d->is_wrong && d->note[0]) {
 		snprintf(all, sizeof(all), "%s", d->note);
 		style = TOPGRID_BAD;
+	} else if (topalerts_loud(&m->alerts, d->now_ns) > 0) {
+		n = (int)topalerts_loud(&m->alerts, d->now_ns);
+		snprintf(all, sizeof(all), "%d alert%s%s", n, n == 1 ? "" : "s",
+			 m->run.is_running ? "" : " at the end");
+		style = TOPGRID_BAD;
 	} else if (d->v->paused) {
 		snprintf(all, sizeof(all), "PAUSED");
 	} else if (m->run.is_running && m->newest_ns && silent > TOPDRAW_QUIET_S) {

@@ -83,7 +83,7 @@ static int topdraw_cores(struct topdraw *d, const struct topgrid_rect *r)
 	size_t i;
 
 	per_row = dense ? r->w - TOPDRAW_LABEL : r->w / TOPDRAW_CORE_W;
-	if (per_row < 1)
+	if (per_row < 1 || n == 0)
 		return 0;
 	if (!dense && n < per_row)
 		per_row = n;
@@ -118,7 +118,7 @@ struct topdraw_row {
 
 static void topdraw_begin(struct topdraw_row *l, const char *label, double share, bool bar)
 {
-	int w = (l->end - l->x) / 3;
+	int w = (l->end - l->x) / 4;
 
 	topgrid_text(l->d->g, l->x, l->y, TOPDRAW_LABEL, TOPGRID_DIM, label);
 	l->x += TOPDRAW_LABEL;
@@ -257,9 +257,17 @@ static void topdraw_io(struct topdraw_row l)
 /* ---- the pane ---------------------------------------------------------------------------------
  */
 
+static bool topdraw_has_io(const struct topdraw *d)
+{
+	return topdraw_count(d, TOP_DISK) + topdraw_count(d, TOP_NET) + topdraw_count(d, TOP_FS) >
+	       0;
+}
+
 int topdraw_machine_want(const struct topdraw *d, int w)
 {
-	return topdraw_host(d) ? 1 + topdraw_core_rows(topdraw_count(d, TOP_CORE), w) + 4 : 0;
+	if (!topdraw_host(d))
+		return 0;
+	return 4 + topdraw_core_rows(topdraw_count(d, TOP_CORE), w) + topdraw_has_io(d);
 }
 
 void topdraw_machine(struct topdraw *d, struct topgrid_rect r)
@@ -280,7 +288,7 @@ void topdraw_machine(struct topdraw *d, struct topgrid_rect r)
 		return;
 	}
 	/* Where there is no room for all, the sums matter more than single cores. */
-	cores = (struct topgrid_rect){r.x, r.y, r.w, r.h - 4};
+	cores = (struct topgrid_rect){r.x, r.y, r.w, r.h - 3 - topdraw_has_io(d)};
 	y = r.y + (cores.h > 0 ? topdraw_cores(d, &cores) : 0);
 	if (y < r.y + r.h)
 		topdraw_cpu((struct topdraw_row){d, r.x, y, r.x + r.w}, h);
@@ -288,6 +296,6 @@ void topdraw_machine(struct topdraw *d, struct topgrid_rect r)
 		topdraw_memory((struct topdraw_row){d, r.x, y + 1, r.x + r.w}, h);
 	if (y + 2 < r.y + r.h)
 		topdraw_waits((struct topdraw_row){d, r.x, y + 2, r.x + r.w}, h);
-	if (y + 3 < r.y + r.h)
+	if (y + 3 < r.y + r.h && topdraw_has_io(d))
 		topdraw_io((struct topdraw_row){d, r.x, y + 3, r.x + r.w});
 }

@@ -32,8 +32,8 @@ static struct topdraw_gpu topdraw_gpu_columns(const struct topdraw *d, int w)
 	int left;
 
 	c.memory = w >= 44 ? 15 : 0;
-	c.power = w >= 58 ? 11 : 0;
-	c.heat = w >= 64 ? 6 : 0;
+	c.power = w >= 52 ? 11 : 0;
+	c.heat = w >= 58 ? 7 : 0;
 	c.spark = w >= 92 ? 16 : 0;
 	c.extra = w >= 112 ? 18 : 0;
 	left = w - c.name - c.percent - c.memory - c.power - c.heat - c.spark - c.extra - 4;
@@ -184,7 +184,30 @@ int topdraw_events_want(const struct topdraw *d)
 {
 	uint64_t n = d->m->n_events < 8 ? d->m->n_events : 8;
 
-	return n ? (int)n + 1 : 2;
+	return 1 + (int)(n + d->m->alerts.n ? n + d->m->alerts.n : 1);
+}
+
+/* The begin of a row: sign, time, process, step. Returns where it goes on. */
+static int topdraw_moment(struct topdraw *d, const struct topgrid_rect *r, int y, int64_t time_ns,
+			  const char *process, int64_t step)
+{
+	int x = r->x + 2, end = r->x + r->w;
+	char text[FMT_MAX];
+
+	fmt_local(text, time_ns);
+	x += topgrid_text(d->g, x, y, end - x, TOPGRID_DIM, strlen(text) > 11 ? text + 11 : text) +
+	     1;
+	if (r->w >= 60) {
+		topgrid_text(d->g, x, y, 11, TOPGRID_DIM, process);
+		x += 12;
+	}
+	if (r->w < 70)
+		return x;
+	if (step != SINK_STEP_NONE) {
+		snprintf(text, sizeof(text), "%lld", (long long)step);
+		topgrid_right(d->g, x, y, 8, TOPGRID_DIM, text);
+	}
+	return x + 9;
 }
 
 static void topdraw_event(struct topdraw *d, const struct topgrid_rect *r, int y,
@@ -193,51 +216,63 @@ static void topdraw_event(struct topdraw *d, const struct topgrid_rect *r, int y
 	static const int styles[] = {TOPGRID_DIM, TOPGRID_PLAIN, TOPGRID_WARN, TOPGRID_BAD};
 	static const uint32_t signs[] = {0xb7, 0xb7, '!', 0xd7};
 	static const char ascii[] = ".-!x";
-	int x = r->x, end = r->x + r->w, style = styles[e->severity];
-	char text[FMT_MAX];
+	int x, end = r->x + r->w, style = styles[e->severity];
 
-	topgrid_put(d->g, x, y, style, signs[e->severity], ascii[e->severity]);
-	x += 2;
-	fmt_local(text, e->time_ns);
-	x += topgrid_text(d->g, x, y, end - x, TOPGRID_DIM, strlen(text) > 11 ? text + 11 : text) +
-	     1;
-	if (r->w >= 60) {
-		topgrid_text(d->g, x, y, 11, TOPGRID_DIM, e->process);
-		x += 12;
-	}
-	if (r->w >= 70) {
-		if (e->step != SINK_STEP_NONE) {
-			snprintf(text, sizeof(text), "%lld", (long long)e->step);
-			topgrid_right(d->g, x, y, 8, TOPGRID_DIM, text);
-		}
-		x += 9;
-	}
+	topgrid_put(d->g, r->x, y, style, signs[e->severity], ascii[e->severity]);
+	x = topdraw_moment(d, r, y, e->time_ns, e->process, e->step);
 	if (x < end)
 		x += topgrid_text(d->g, x, y, end - x < 20 ? end - x : 20, style, e->kind) + 1;
 	if (x < end)
-		topgrid_text(d->g, x, y, end - x, style == TOPGRID_BAD ? style : TOPGRID_PLAIN,
-			     e->text);
+		topgrid_text(d->g, x, y, end - x, TOPGRID_PLAIN, e->text);
 }
 
+static void topdraw_alert(struct topdraw *d, const struct topgrid_rect *r, int y,
+			  const struct topalert *a)
+{
+	bool quiet = a->acknowledged || a->silenced_ns > d->now_ns;
+	int x, end = r->x + r->w,
+	       style = quiet             ? TOPGRID_DIM
+		       : a->severity < 3 ? TOPGRID_WARN
+					 : TOPGRID_BAD;
+	char process[48];
+
+	topgrid_put(d->g, r->x, y, style, 0x25b2, '^');
+	x = topdraw_moment(d, r, y, a->since_ns,
+			   topmodel_process_text(d->m, a->host, a->process, process),
+			   SINK_STEP_NONE);
+	if (x < end)
+		x += topgrid_printf(d->g, x, y, end - x, style, "%s%s",
+				    a->silenced_ns > d->now_ns ? "(silenced) "
+				    : a->acknowledged          ? "(seen) "
+							       : "",
+				    a->rule) +
+		     1;
+	if (x < end)
+		topgrid_text(d->g, x, y, end - x, style, a->text);
+}
+
+/* First the alerts that fire, then the newest events. */
 void topdraw_events(struct topdraw *d, struct topgrid_rect r)
 {
 	const struct topmodel *m = d->m;
 	uint64_t kept = m->n_events < TOPMODEL_EVENTS ? m->n_events : TOPMODEL_EVENTS;
-	char text[128];
+	size_t fire = m->alerts.n, at;
+	char text[160];
 	int i, first;
 
-	snprintf(text, sizeof(text), "%llu error%s, %llu warning%s, %llu in all",
+	snprintf(text, sizeof(text), "%zu alert%s, %llu error%s, %llu warning%s, %llu event%s",
+		 fire + m->alerts.left_out, fire == 1 ? "" : "s",
 		 (unsigned long long)m->by_severity[3], m->by_severity[3] == 1 ? "" : "s",
 		 (unsigned long long)m->by_severity[2], m->by_severity[2] == 1 ? "" : "s",
-		 (unsigned long long)m->n_events);
+		 (unsigned long long)m->n_events, m->n_events == 1 ? "" : "s");
 	topdraw_title(d, &r, TOPVIEW_EVENTS, text);
-	first = topdraw_scroll(d, TOPVIEW_EVENTS, (int)kept, r.h);
-	if (kept == 0 && r.h > 0)
+	first = topdraw_scroll(d, TOPVIEW_EVENTS, (int)(fire + kept), r.h);
+	if (fire + kept == 0 && r.h > 0)
 		topgrid_text(d->g, r.x + 1, r.y, r.w - 1, TOPGRID_DIM, "none");
-	for (i = 0; i < r.h; i++) {
-		const struct topmodel_event *e = topmodel_event(m, (size_t)(first + i));
-
-		if (e)
-			topdraw_event(d, &r, r.y + i, e);
+	for (i = 0; i < r.h && (at = (size_t)(first + i)) < fire + kept; i++) {
+		if (at < fire)
+			topdraw_alert(d, &r, r.y + i, &m->alerts.all[fire - 1 - at]);
+		else
+			topdraw_event(d, &r, r.y + i, topmodel_event(m, at - fire));
 	}
 }

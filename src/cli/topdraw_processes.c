@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TOPDRAW_MOST 40u              /* rows that the table would like */
 #define TOPDRAW_GONE_NS 15000000000LL /* without a figure for so long: it is no more */
 
 struct topdraw_process {
@@ -27,23 +28,27 @@ static bool topdraw_is_own(const char *role)
 	return strcmp(role, "host") == 0 || strcmp(role, "command") == 0;
 }
 
-/* The process that has the role and slot now: the newest such. */
+/* The process that has the role and slot now: the newest such. One without any rank has the
+ * slot that says the how manieth of its role it is. */
 static const struct topmodel_process *topdraw_process_of(const struct topmodel *m,
 							 const struct topmodel_item *i)
 {
+	const struct topmodel_process *found = NULL;
 	char slot[32];
+	int64_t number, nth = 0;
 	size_t k;
 
-	for (k = m->n_processes; k-- > 0;) {
+	for (k = 0; k < m->n_processes; k++) {
 		const struct topmodel_process *p = &m->processes[k];
-		int64_t number = p->local_rank >= 0 ? p->local_rank : p->rank;
 
+		if (p->host != i->host || strcmp(p->role, i->name) != 0 || p->pid <= 0)
+			continue;
+		number = p->local_rank >= 0 ? p->local_rank : p->rank >= 0 ? p->rank : nth++;
 		snprintf(slot, sizeof(slot), "%lld", (long long)number);
-		if (p->host == i->host && strcmp(p->role, i->name) == 0 && p->pid > 0 &&
-		    ((number < 0 && !i->slot[0]) || strcmp(slot, i->slot) == 0))
-			return p;
+		if (strcmp(slot, i->slot) == 0 || (!i->slot[0] && number == 0))
+			found = p;
 	}
-	return NULL;
+	return found;
 }
 
 static void topdraw_add_item(const struct topdraw *d, struct topdraw_process *to,
@@ -238,11 +243,10 @@ static void topdraw_row(struct topdraw *d, const struct topgrid_rect *r, int y,
 
 int topdraw_processes_want(const struct topdraw *d)
 {
-	size_t i, n = d->m->items[TOP_PROC].n;
+	size_t n;
 
-	for (i = 0; i < d->m->n_processes && n < 40; i++)
-		n += !topdraw_is_own(d->m->processes[i].role) && d->m->items[TOP_PROC].n == 0;
-	return n ? 2 + (int)(n < 40 ? n : 40) : 0;
+	free(topdraw_list(d, &n));
+	return n ? 2 + (int)(n < TOPDRAW_MOST ? n : TOPDRAW_MOST) : 0;
 }
 
 void topdraw_processes(struct topdraw *d, struct topgrid_rect r)

@@ -192,7 +192,7 @@ void topgrid_bar(struct topgrid *g, int x, int y, int w, double share, int style
 			topgrid_put(g, x + i, y, style, 0x2588, '|');
 		else if (part > 0)
 			topgrid_put(g, x + i, y, style, 0x2590 - (uint32_t)part,
-				    part >= 4 ? '|' : ' ');
+				    part >= 4 ? '|' : '.');
 		else
 			topgrid_put(g, x + i, y, TOPGRID_RULE, 0xb7, '.');
 	}

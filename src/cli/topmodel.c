@@ -50,6 +50,7 @@ void topmodel_done(struct topmodel *m)
 	free(m->events);
 	free(m->spans);
 	free(m->hosts);
+	topalerts_done(&m->alerts);
 	map_done(&m->by_id);
 	map_done(&m->by_chart);
 	map_done(&m->by_item);

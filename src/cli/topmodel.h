@@ -10,6 +10,7 @@
 #include "analyse/stepsplit.h"
 #include "base/map.h"
 #include "cli/statusline.h"
+#include "cli/topalerts.h"
 #include "cli/toptrace.h"
 #include "store/store.h"
 
@@ -169,6 +170,7 @@ struct topmodel {
 	size_t n_processes, cap_processes;
 	struct topmodel_event *events; /* a ring: topmodel_event() */
 	uint64_t n_events, by_severity[4];
+	struct topalerts alerts;
 	char (*hosts)[64]; /* names */
 	size_t n_hosts;
 	struct map by_id, by_chart, by_item;
@@ -216,6 +218,10 @@ bool topmodel_wants_total(const struct topmodel *m, uint32_t series);
 
 /* Speed, ETA, what the machine does, as of now. Once a frame. */
 void topmodel_tick(struct topmodel *m, int64_t now_ns);
+
+/* "trainer 0"; "" not known. Returns out. */
+const char *topmodel_process_text(const struct topmodel *m, unsigned host, uint32_t id,
+				  char out[48]);
 
 /* The i-th newest event, of those that are kept; NULL: no more. */
 const struct topmodel_event *topmodel_event(const struct topmodel *m, size_t i);

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #define TOPMODEL_AGAIN 64u        /* newest events among which one may come again */
+#define TOPMODEL_QUIET_S 5        /* no step for so long, and for */
+#define TOPMODEL_QUIET_STEPS 3    /* so many usual ones, is remarkable */
 #define TOPMODEL_SPLIT_STEPS 200u /* newest steps whose time is looked at, and */
 #define TOPMODEL_SPLIT_NS 60000000000LL
 
@@ -69,6 +71,18 @@ void topmodel_process(struct topmodel *m, const struct store_process *p)
 	topmodel_host(m, p->host, p->host_name);
 }
 
+const char *topmodel_process_text(const struct topmodel *m, unsigned host, uint32_t id,
+				  char out[48])
+{
+	const struct topmodel_process *p = topmodel_process_of(m, host, id);
+
+	if (p && p->rank >= 0)
+		snprintf(out, 48, "%.24s %lld", p->role, (long long)p->rank);
+	else
+		snprintf(out, 48, "%s", p ? p->role : "");
+	return out;
+}
+
 /* What was listed may be told once more, soon. */
 static bool topmodel_is_known(const struct topmodel *m, const struct store_event *e)
 {
@@ -85,11 +99,11 @@ static bool topmodel_is_known(const struct topmodel *m, const struct store_event
 
 void topmodel_event_add(struct topmodel *m, const struct store_event *e)
 {
-	const struct topmodel_process *p = topmodel_process_of(m, e->host, e->process);
 	struct topmodel_event *to = &m->events[m->n_events % TOPMODEL_EVENTS];
 
 	if (topmodel_is_known(m, e))
 		return;
+	topalerts_event(&m->alerts, e);
 	*to = (struct topmodel_event){.host = e->host,
 				      .seq = e->seq,
 				      .time_ns = e->time_ns,
@@ -97,10 +111,7 @@ void topmodel_event_add(struct topmodel *m, const struct store_event *e)
 				      .severity = e->severity < 0   ? 0
 						  : e->severity > 3 ? 3
 								    : e->severity};
-	if (p && p->rank >= 0)
-		snprintf(to->process, sizeof(to->process), "%s %lld", p->role, (long long)p->rank);
-	else
-		snprintf(to->process, sizeof(to->process), "%s", p ? p->role : "");
+	topmodel_process_text(m, e->host, e->process, to->process);
 	snprintf(to->kind, sizeof(to->kind), "%s", e->kind);
 	snprintf(to->text, sizeof(to->text), "%s", e->text);
 	m->by_severity[to->severity]++;
@@ -248,10 +259,11 @@ void topmodel_point(struct topmodel *m, uint32_t series, uint64_t at, const stru
 
 /* ---- progress ------------------------------------------------------------------------------ */
 
-/* Of a run that is over, or of which only one step is known: over all of it. */
-static void topmodel_mean(struct topmodel *m, struct statusline *l)
+/* Of a run that is over, or of which only one moment is known: over all of it. */
+static void topmodel_mean(struct topmodel *m, int64_t now_ns, struct statusline *l)
 {
-	double t = (double)(m->mark.end_ns - m->first_ns) / 1e9;
+	double t = (double)(m->mark.end_ns - m->first_ns) / 1e9, quiet, left;
+	int64_t begun_at = m->first_step > 1 ? m->first_step : 0;
 
 	m->is_mean = isnan(l->steps_s) && t > 0 && m->mark.steps > 0;
 	if (!m->is_mean)
@@ -259,8 +271,14 @@ static void topmodel_mean(struct topmodel *m, struct statusline *l)
 	l->steps_s = (double)m->mark.steps / t;
 	l->samples_s = m->mark.samples / t;
 	l->tokens_s = m->mark.tokens / t;
-	if (l->total > 0 && m->run.is_running && isnan(l->quiet_s))
-		l->eta_s = fmax(0, (double)(l->total - l->step)) / l->steps_s;
+	if (!m->run.is_running)
+		return;
+	quiet = (double)(now_ns - m->mark.end_ns) / 1e9;
+	if (quiet > TOPMODEL_QUIET_S && quiet > TOPMODEL_QUIET_STEPS / l->steps_s)
+		l->quiet_s = quiet;
+	left = (double)(l->total - begun_at - (l->step - m->first_step + 1));
+	if (l->total > 0 && isnan(l->quiet_s))
+		l->eta_s = fmax(0, left) / l->steps_s;
 }
 
 void topmodel_tick(struct topmodel *m, int64_t now_ns)
@@ -280,7 +298,7 @@ void topmodel_tick(struct topmodel *m, int64_t now_ns)
 	if (l.step != SINK_STEP_NONE && m->run.is_running)
 		statusline_add(&m->speed, &m->mark, m->first_step, now_ns, &l);
 	if (m->mark.steps)
-		topmodel_mean(m, &l);
+		topmodel_mean(m, now_ns, &l);
 	m->line = l;
 	m->frame++;
 }

@@ -190,6 +190,19 @@ static int topread_spans(struct topread *r, struct topmodel *m, struct err *e)
 	return err;
 }
 
+static void topread_said(void *arg, const struct alerts_said *s)
+{
+	topalerts_said(arg, s);
+}
+
+/* What people said of alerts: a small file. */
+static void topread_alerts(const struct topread *r, struct topmodel *m)
+{
+	topalerts_unsaid(&m->alerts);
+	if (m->alerts.n)
+		(void)alerts_said(r->dir, topread_said, &m->alerts);
+}
+
 static int topread_run(struct topread *r, struct topmodel *m, struct err *e)
 {
 	struct store_run run;
@@ -227,6 +240,11 @@ static int topread_begin(struct topread *r, struct topmodel *m, struct err *e)
 		err = topread_values(r, m, e);
 	if (!err)
 		err = topread_spans(r, m, e);
+	/* What is there by halves is not gone on with. */
+	if (err) {
+		store_cursor_free(r->cursor);
+		r->cursor = NULL;
+	}
 	r->is_over = !err && !m->run.is_running;
 	return err;
 }
@@ -345,13 +363,12 @@ int topread_next(struct topread *r, struct topmodel *m, struct err *e)
 		err = topread_begin(r, m, &why);
 	else if (!err)
 		err = topread_news(r, m, &why);
-	if (err) {
+	if (!err)
+		topread_alerts(r, m);
+	if (err)
 		topread_close(r);
-		if (!r->cursor || m->n_hosts == 0)
-			return err_set(e, why.code ? why.code : err, "%s", why.text);
-	}
 	r->warning = why;
-	return 0;
+	return r->cursor ? 0 : err_set(e, why.code ? why.code : err, "%s", why.text);
 }
 
 /* ---- traces ------------------------------------------------------------------------------- */

@@ -10,23 +10,20 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
+#define TOPSCREEN_SLICE_MS 500
 #define TOPSCREEN_ESCAPE_MS 25 /* how long bytes behind an Escape may belong to it */
 
 static const struct curses_api *topscreen_api; /* NULL: not open */
 static void *topscreen_of;                     /* ncurses' screen */
 static struct termios topscreen_before;
 static bool topscreen_has_before, topscreen_colors, topscreen_dirty;
-static volatile sig_atomic_t topscreen_signaled;
+static volatile sig_atomic_t topscreen_signaled, topscreen_resized;
 
 /* ---- signals ------------------------------------------------------------------------- */
-
-static void topscreen_end(int number)
-{
-	topscreen_signaled = number;
-}
 
 /* What killed us kills us: but the terminal is given back before. Only calls that are allowed
  * here: what these bytes do (main screen, cursor, no attributes, keypad) every terminal that
@@ -42,12 +39,27 @@ static void topscreen_crash(int number)
 	raise(number);
 }
 
+/* Asked a second time before the first was heard: something hangs. */
+static void topscreen_end(int number)
+{
+	if (topscreen_signaled)
+		topscreen_crash(number);
+	topscreen_signaled = number;
+}
+
+static void topscreen_resize(int number)
+{
+	(void)number;
+	topscreen_resized = 1;
+}
+
 static const int topscreen_ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 static const int topscreen_crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
 static void topscreen_signals(void)
 {
 	struct sigaction end = {.sa_handler = topscreen_end},
+			 resize = {.sa_handler = topscreen_resize},
 			 crash = {.sa_handler = topscreen_crash, .sa_flags = (int)SA_RESETHAND},
 			 before;
 	size_t i;
@@ -59,6 +71,7 @@ static void topscreen_signals(void)
 	}
 	for (i = 0; i < ARRAY_LEN(topscreen_crashes); i++)
 		sigaction(topscreen_crashes[i], &crash, NULL);
+	sigaction(SIGWINCH, &resize, NULL);
 }
 
 int topscreen_signal(void)
@@ -136,6 +149,7 @@ int topscreen_open(bool color, struct err *e)
 	topscreen_signals();
 	/* $LINES and $COLUMNS would hide that the window gets another size. */
 	a->use_env(false);
+	a->use_tioctl(true);
 	topscreen_of = a->newterm(NULL, stdout, stdin);
 	if (!topscreen_of)
 		return err_set(
@@ -259,20 +273,42 @@ static int topscreen_get(uint32_t *ret)
 	return *ret != UINT32_MAX;
 }
 
+/* The window has another size. */
+static void topscreen_take_size(void)
+{
+	struct winsize size;
+
+	topscreen_resized = 0;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row && size.ws_col)
+		topscreen_api->resizeterm(size.ws_row, size.ws_col);
+}
+
+/* What has happened: 1 and a key, 0: nothing, -EINTR. */
+static int topscreen_look(uint32_t *ret)
+{
+	if (topscreen_signaled)
+		return -EINTR;
+	if (topscreen_get(ret))
+		return 1;
+	if (!topscreen_resized)
+		return 0;
+	topscreen_take_size();
+	*ret = TOPSCREEN_RESIZED;
+	return 1;
+}
+
 int topscreen_key(int64_t ms, uint32_t *ret)
 {
 	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
-	int n;
+	int got = topscreen_look(ret), n;
 
-	if (topscreen_signaled)
-		return -EINTR;
-	if (topscreen_get(ret))
-		return 1;
-	n = poll(&p, 1, ms < 0 ? 0 : ms > 1000000 ? 1000000 : (int)ms);
-	if (topscreen_signaled)
-		return -EINTR;
-	/* Another size interrupts the waiting: ncurses knows it by its own handler. */
-	if (topscreen_get(ret))
-		return 1;
-	return n > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL)) ? -EIO : 0;
+	/* In slices: a signal may come just before the waiting begins. */
+	while (got == 0 && ms > 0) {
+		n = poll(&p, 1, ms < TOPSCREEN_SLICE_MS ? (int)ms : TOPSCREEN_SLICE_MS);
+		got = topscreen_look(ret);
+		if (got == 0 && n > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL)))
+			return -EIO;
+		ms -= TOPSCREEN_SLICE_MS;
+	}
+	return got;
 }

@@ -46,7 +46,8 @@ const char *topview_sort_name(const struct topview *v)
 
 const char *topview_pane_name(enum topview_pane p)
 {
-	static const char *const names[] = {"Training", "GPUs", "Machine", "Processes", "Events"};
+	static const char *const names[] = {"Training", "GPUs", "Machine", "Processes",
+					    "Alerts and events"};
 
 	return names[p];
 }
@@ -54,16 +55,16 @@ const char *topview_pane_name(enum topview_pane p)
 const char *topview_help(size_t i, const char **ret_key)
 {
 	static const char *const lines[][2] = {
-		{"1 to 5", "choose a pane; the same key again: the pane alone, and back"},
+		{"1 to 5", "choose a pane; again: it alone, and back"},
 		{"Tab, left, right", "next pane, the one before"},
 		{"up, down, PgUp, PgDn", "scroll in the pane; Home, End: to its ends"},
 		{"Enter", "the pane alone, and back"},
 		{"+, -", "charts over a shorter, a longer time"},
-		{"/", "only series with this text, or this pattern with *, in the name; Esc: all"},
-		{"e", "smooth lines: off, 0.6, 0.9, 0.99 (the values themselves behind)"},
+		{"/", "only series with this text, or pattern with *; Esc: all"},
+		{"e", "smooth lines: off, 0.6, 0.9, 0.99; values behind"},
 		{"x", "charts over time, or over steps"},
 		{"l", "logarithmic scales"},
-		{"o", "leave out the outermost 2 % of values on both ends of a scale"},
+		{"o", "scales without the outermost 2 % of values"},
 		{"], [", "more, fewer charts in a row"},
 		{"s", "order of processes: CPU, memory, role"},
 		{"h", "machine of the next host"},

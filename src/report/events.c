@@ -13,6 +13,7 @@
 #include "report/jsonwalk.h"
 
 #define EVENTS_ATTRS_MAX 200 /* longer attributes are not shown in tables */
+#define EVENTS_ALERT "{\"alert\":"
 #define EVENTS_ATTRS_READ_MAX (1u << 20)
 #define EVENTS_TRACE_MAX (64u << 10)
 
@@ -116,8 +117,12 @@ static void events_text(struct table *t, const struct event_row *row)
 	int first = (int)(strchrnul(row->text, '\n') - row->text);
 	const char *attrs = strlen(row->attrs) > EVENTS_ATTRS_MAX ? "{..}" : row->attrs;
 
+	/* What a watch adds to its alerts is for programs: the text says it all. */
+	if (strcmp(row->kind, "alert") == 0 &&
+	    strncmp(row->attrs, EVENTS_ALERT, strlen(EVENTS_ALERT)) == 0)
+		attrs = "";
 	table_cellf(t, TERM_PLAIN, "%.*s%s%s%s", first, row->text, row->text[first] ? " .." : "",
-		    row->text[0] && row->attrs[0] ? "  " : "", attrs);
+		    row->text[0] && attrs[0] ? "  " : "", attrs);
 }
 
 const struct event_row *events_trace(const struct events *ev, struct buf *out)

@@ -60,8 +60,7 @@ static const struct store_series *runprogress_find(const struct runview *v, cons
 		    !strcmp(s->source, "probe"))
 			continue;
 		if (!best || (!s->labels[0] && best->labels[0]) ||
-		    (!s->labels[0] == !best->labels[0] &&
-		     (uint64_t)s->rank < (uint64_t)best->rank))
+		    (!s->labels[0] == !best->labels[0] && (uint64_t)s->rank < (uint64_t)best->rank))
 			best = s;
 	}
 	return best;

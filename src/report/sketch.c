@@ -43,27 +43,36 @@ static void sketch_to_bins(struct sketch *s)
 	s->n = s->cap = 0;
 }
 
+static void sketch_limits(struct sketch *s, double v)
+{
+	if (s->count == 0 || v < s->min)
+		s->min = v;
+	if (s->count == 0 || v > s->max)
+		s->max = v;
+}
+
 void sketch_add(struct sketch *s, const double *values, size_t n)
 {
 	size_t i;
 
-	if (!s->bins && s->count + n > SKETCH_EXACT)
+	if (!s->bins && n > SKETCH_EXACT - s->n)
 		sketch_to_bins(s);
 	s->sorted = false;
+	if (!s->bins && s->n + n > s->cap) {
+		s->cap = 2 * (s->n + n);
+		s->values = xrealloc(s->values, s->cap, sizeof(*s->values));
+	}
 	for (i = 0; i < n; i++) {
 		double v = values[i];
 
 		if (v != v)
 			continue;
-		s->min = s->count ? fmin(s->min, v) : v;
-		s->max = s->count ? fmax(s->max, v) : v;
+		sketch_limits(s, v);
 		s->count++;
-		if (s->bins) {
+		if (s->bins)
 			sketch_count(s, v);
-			continue;
-		}
-		s->values = xgrow(s->values, s->n, &s->cap, sizeof(*s->values));
-		s->values[s->n++] = v;
+		else
+			s->values[s->n++] = v;
 	}
 }
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SKETCH_EXACT (4u << 20) /* values that are kept: 32 MiB */
+#define SKETCH_EXACT (1u << 20) /* values that are kept: 8 MiB */
 
 /* Zero-initialise it. */
 struct sketch {

@@ -223,16 +223,39 @@ static const struct store_band *chart_band(const struct chart *c, size_t of, siz
 #define CHART_BAND(member, make)                                                                   \
 	static struct chart_value chart_band_##member(const struct chart *c, size_t of, size_t i)  \
 	{                                                                                          \
-		return make(chart_band(c, of, i)->member);                                         \
+		const struct store_band *b = chart_band(c, of, i);                                 \
+                                                                                                   \
+		return b->series ? make(b->member) : chart_none;                                   \
 	}
 CHART_BAND(min, chart_number)
 CHART_BAND(mean, chart_number)
 CHART_BAND(max, chart_number)
-CHART_BAND(series, chart_whole)
 CHART_BAND(min_which, chart_whole)
 CHART_BAND(max_which, chart_whole)
 CHART_BAND(low, chart_number)
 CHART_BAND(high, chart_number)
+
+static struct chart_value chart_band_series(const struct chart *c, size_t of, size_t i)
+{
+	return chart_whole(chart_band(c, of, i)->series);
+}
+
+/* Values that are NaN there, of all series of the group. */
+static uint64_t chart_nans(const struct chart *c, size_t of, size_t i)
+{
+	uint64_t nan = 0;
+	size_t k;
+
+	for (k = 0; k < c->q->n; k++)
+		if (c->q->series[k].group == of && i < c->q->results[k].n)
+			nan += c->q->results[k].buckets[i].nan;
+	return nan;
+}
+
+static struct chart_value chart_band_nan(const struct chart *c, size_t of, size_t i)
+{
+	return chart_whole((int64_t)chart_nans(c, of, i));
+}
 
 /* ---- which columns ------------------------------------------------------------------- */
 
@@ -261,6 +284,7 @@ static const struct chart_column chart_bands[] = {
 	{"max_of", chart_band_max_which},
 	{"low", chart_band_low},
 	{"high", chart_band_high},
+	{"nan", chart_band_nan},
 };
 
 static void chart_add(struct chart_part *p, const struct chart_column *columns, size_t n)
@@ -284,7 +308,7 @@ static void chart_part_bands(struct chart_part *p)
 	size_t i;
 
 	for (i = 0; i < c->q->grid.n; i++)
-		if (chart_band(c, p->of, i)->series)
+		if (chart_band(c, p->of, i)->series || chart_nans(c, p->of, i))
 			rows[p->n++] = (uint32_t)i;
 	p->rows = rows;
 	chart_add(p, chart_bands, ARRAY_LEN(chart_bands));

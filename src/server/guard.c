@@ -14,11 +14,16 @@
 static const struct guard_text guard_texts[] = {
 	[GUARD_PASS] = {200, "", ""},
 	[GUARD_SET_COOKIE] = {303, "", ""},
-	[GUARD_ADDRESS] = {403, "address-not-allowed",
-			   "Your address is not among those that may ask this server (--allow-ip)."},
-	[GUARD_HOST] = {421, "wrong-host",
-			"This server does not go by that name. Ask it as localhost or by its address; "
-			"--allow-host NAME adds names."},
+	[GUARD_ADDRESS] =
+		{403, "address-not-allowed",
+		 "Your address is not among those that may ask this server (--allow-ip)."},
+	[GUARD_USER] =
+		{403, "other-user",
+		 "This server is another user's. Who shares it starts it with --token-file."},
+	[GUARD_HOST] =
+		{421, "wrong-host",
+		 "This server does not go by that name. Ask it as localhost or by its address; "
+		 "--allow-host NAME adds names."},
 	[GUARD_SITE] = {403, "foreign-site", "Other sites may not ask this server."},
 	[GUARD_NO_TOKEN] = {401, "no-token",
 			    "This needs the token that lapse printed at its start: open the link "
@@ -230,6 +235,12 @@ static enum guard_answer guard_may_act(const struct guard_rules *rules,
 	return r->page_token ? GUARD_WRONG_TOKEN : GUARD_NO_TOKEN;
 }
 
+/* On a machine of many users a loopback address alone keeps nobody out. */
+static bool guard_user_is_ours(const struct guard_rules *rules, const struct guard_request *r)
+{
+	return rules->token || rules->user < 0 || r->user <= 0 || r->user == rules->user;
+}
+
 enum guard_answer guard_check(const struct guard_rules *rules, const struct guard_request *r)
 {
 	bool acts = strcmp(r->method, "GET") && strcmp(r->method, "HEAD");
@@ -241,6 +252,8 @@ enum guard_answer guard_check(const struct guard_rules *rules, const struct guar
 		is_in = guard_net_has(&rules->nets[i], &r->from);
 	if (!is_in)
 		return GUARD_ADDRESS;
+	if (!guard_user_is_ours(rules, r))
+		return GUARD_USER;
 	if (!guard_host_is_ours(rules, r->host))
 		return GUARD_HOST;
 	if (!guard_site_is_ours(rules, r, acts))

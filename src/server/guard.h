@@ -13,11 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GUARD_TOKEN_LEN 26   /* 130 bits in base32 */
-#define GUARD_TOKEN_MAX 128  /* of a token file */
+#define GUARD_TOKEN_LEN 26  /* 130 bits in base32 */
+#define GUARD_TOKEN_MAX 128 /* of a token file */
 #define GUARD_NETS_MAX 64
 #define GUARD_HOSTS_MAX 64
-#define GUARD_WRONG_MAX 10     /* wrong tokens of an address in GUARD_WRONG_NS */
+#define GUARD_WRONG_MAX 10 /* wrong tokens of an address in GUARD_WRONG_NS */
 #define GUARD_WRONG_NS 60000000000LL
 
 /* An address as 16 bytes; IPv4 is mapped (::ffff:a.b.c.d). */
@@ -32,21 +32,23 @@ struct guard_net {
 
 /* What is allowed. Strings are the caller's. */
 struct guard_rules {
-	uint16_t port; /* ours: part of the cookie's name, since cookies know no ports */
+	uint16_t port;            /* ours: part of the cookie's name, since cookies know no ports */
 	const char *const *hosts; /* names allowed in Host beside loopback's */
 	size_t n_hosts;
-	bool has_literals; /* and every address: who names one cannot be rebound */
+	bool has_literals;            /* and every address: who names one cannot be rebound */
 	const struct guard_net *nets; /* only from these; n 0: from everywhere */
 	size_t n_nets;
 	const char *token; /* needed for everything; NULL: only for acting */
 	const char *page;  /* what our page sends in X-Lapse-Token when it acts */
 	bool has_tls;
+	int64_t user; /* without a token only this user and root may ask; -1: everybody */
 };
 
 /* A request's head; NULL: the field is not there. */
 struct guard_request {
 	const char *method, *path;
 	struct guard_address from;
+	int64_t user; /* who asks, of this machine; -1: not known */
 	const char *host, *origin, *fetch_site, *fetch_mode, *fetch_dest;
 	const char *cookie, *authorization, *page_token; /* X-Lapse-Token */
 	const char *query_token;                         /* ?token= */
@@ -57,6 +59,7 @@ enum guard_answer {
 	GUARD_PASS,
 	GUARD_SET_COOKIE, /* the token in the address is right: set the cookie, go to "/" */
 	GUARD_ADDRESS,    /* 403 */
+	GUARD_USER,       /* 403 */
 	GUARD_HOST,       /* 421 */
 	GUARD_SITE,       /* 403 */
 	GUARD_NO_TOKEN,   /* 401 */

@@ -77,6 +77,7 @@ static void http_head(struct http_call *call, const char *url, const char *metho
 	call->method = xstrdup(method);
 	*r = (struct http_request){.method = call->method, .path = call->path, .of = call};
 	r->has_more_params = call->has_nul;
+	r->peer_user = call->conn ? call->conn->user : -1;
 	r->peer = call->conn ? (const struct sockaddr *)&call->conn->peer : NULL;
 	call->http->api->get_connection_values_n(call->mhd, MHD_GET_ARGUMENT_KIND, http_param, r);
 	http_conn_wait(call->http, call->conn, HTTP_BODY);

@@ -17,6 +17,7 @@
 
 #define HTTP_BODY_MAX 65536u
 #define HTTP_HEAD_MAX 16384u
+#define HTTP_ADDRESS_MAX 64u /* connections of an address other than loopback */
 #define HTTP_PARAMS_MAX 256u
 #define HTTP_REPLY_MAX (256u << 20)
 #define HTTP_HEADERS_MAX 12u
@@ -33,6 +34,7 @@ struct http_request {
 	size_t n_params;
 	bool has_more_params; /* than HTTP_PARAMS_MAX, or one with a NUL */
 	const struct sockaddr *peer;
+	int64_t peer_user; /* of a process on this machine; -1: not known (peer.h) */
 	const char *body;
 	size_t body_len;
 	void *of; /* http's */

@@ -6,7 +6,9 @@
 #include "server/http_priv.h"
 
 #include "base/mem.h"
+#include "server/peer.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +53,36 @@ static void http_conn_make_room(struct http *h)
 		http_conn_end(h, oldest);
 }
 
+static bool http_conn_is_loopback(const struct sockaddr_in6 *peer)
+{
+	const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)peer;
+
+	if (peer->sin6_family == AF_INET)
+		return ntohl(four->sin_addr.s_addr) >> 24 == 127;
+	return IN6_IS_ADDR_LOOPBACK(&peer->sin6_addr);
+}
+
+/* With the lock held: has the address as many as one may have? All that come through a
+ * forwarded port come from this machine, so that has no limit of its own. */
+static bool http_conn_is_too_many(const struct http *h, const struct http_conn *new)
+{
+	const struct sockaddr_in *a = (const struct sockaddr_in *)(const void *)&new->peer, *b;
+	const struct http_conn *c;
+	unsigned n = 0;
+
+	if (http_conn_is_loopback(&new->peer))
+		return false;
+	for (c = h->conns; c; c = c->next) {
+		b = (const struct sockaddr_in *)(const void *)&c->peer;
+		if (c->is_ended || c->peer.sin6_family != new->peer.sin6_family)
+			continue;
+		n += new->peer.sin6_family == AF_INET
+			     ? a->sin_addr.s_addr == b->sin_addr.s_addr
+			     : !memcmp(&c->peer.sin6_addr, &new->peer.sin6_addr, 16);
+	}
+	return n >= HTTP_ADDRESS_MAX;
+}
+
 static void http_conn_begin(struct http *h, struct MHD_Connection *mhd, void **socket_arg)
 {
 	const union MHD_ConnectionInfo *fd, *peer;
@@ -65,11 +97,14 @@ static void http_conn_begin(struct http *h, struct MHD_Connection *mhd, void **s
 		memcpy(&c->peer, peer->client_addr,
 		       peer->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 								: sizeof(struct sockaddr_in));
+	c->user = c->fd >= 0 && http_conn_is_loopback(&c->peer) ? peer_user(c->fd) : PEER_UNKNOWN;
 	*socket_arg = c;
 	pthread_mutex_lock(&h->lock);
 	if (h->n_conns >= h->o.max_clients * 3 / 4)
 		http_conn_make_room(h);
 	c->until_ns = http_now() + h->o.head_ns;
+	if (http_conn_is_too_many(h, c))
+		http_conn_end(h, c);
 	c->next = h->conns;
 	if (c->next)
 		c->next->prev = c;

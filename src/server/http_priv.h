@@ -24,6 +24,7 @@ struct http_conn {
 	enum http_wait wait;
 	int64_t until_ns; /* CLOCK_MONOTONIC; of HTTP_ANSWER: none */
 	struct sockaddr_in6 peer;
+	int64_t user; /* of peer, as peer_user() */
 	bool is_ended;
 };
 

@@ -138,8 +138,8 @@ static struct MHD_Response *http_bytes(struct http_call *call, bool *ret_gzip)
 	}
 	if (r->body.len > HTTP_GZIP_LEAST && wants_gzip)
 		*ret_gzip = http_gzip(&r->body);
-	response = api->create_response_from_buffer(r->body.len, r->body.data,
-						    MHD_RESPMEM_MUST_FREE);
+	response =
+		api->create_response_from_buffer(r->body.len, r->body.data, MHD_RESPMEM_MUST_FREE);
 	if (response)
 		r->body = (struct buf){.max = r->body.max};
 	return response;
@@ -180,7 +180,8 @@ static void http_fields(struct http_call *call, struct MHD_Response *to, bool is
 		api->add_response_header(to, "ETag", r->etag);
 	api->add_response_header(to, "Cache-Control",
 				 r->is_immutable ? "public, max-age=31536000, immutable"
-						 : r->stream ? "no-store" : "no-cache");
+				 : r->stream     ? "no-store"
+						 : "no-cache");
 	api->add_response_header(to, "Vary", "Accept-Encoding");
 	for (i = 0; i < r->n_headers; i++)
 		api->add_response_header(to, r->headers[i].name, r->headers[i].value);

@@ -28,7 +28,8 @@ static void openapi_schema_text(struct buf *out, const struct param *p)
 
 static void openapi_schema_int(struct buf *out, const struct param *p)
 {
-	buf_printf(out, "{type: integer, format: int64, minimum: %" PRId64 ", maximum: %" PRId64 "}",
+	buf_printf(out,
+		   "{type: integer, format: int64, minimum: %" PRId64 ", maximum: %" PRId64 "}",
 		   p->lo, p->hi);
 }
 
@@ -85,7 +86,8 @@ static void openapi_args(struct buf *out, const char *path)
 		p++;
 		n = strcspn(p, "}");
 		dots = n > 3 && !memcmp(p + n - 3, "...", 3) ? 3 : 0;
-		buf_printf(out, "        - name: %.*s\n          in: path\n          required: true\n",
+		buf_printf(out,
+			   "        - name: %.*s\n          in: path\n          required: true\n",
 			   (int)(n - dots), p);
 		if (dots)
 			buf_puts(out, "          description: \"May have slashes.\"\n");
@@ -147,7 +149,8 @@ static const char openapi_head[] =
 	"  - url: http://127.0.0.1:8080\n"
 	"components:\n"
 	"  securitySchemes:\n"
-	"    token: {type: http, scheme: bearer, description: \"Of --token-file, or made at the start "
+	"    token: {type: http, scheme: bearer, description: \"Of --token-file, or made at the "
+	"start "
 	"where others than this machine may ask.\"}\n"
 	"    page: {type: apiKey, in: header, name: X-Lapse-Token, description: \"act_token of "
 	"/api/v1/info.\"}\n"

@@ -87,8 +87,8 @@ static bool params_flag(const struct param *p, const char *v, struct http_reply 
 {
 	if (params_is_yes(v) || !strcmp(v, "0") || !strcmp(v, "false"))
 		return true;
-	reply_error(reply, 400, "bad-parameter",
-		    "%s is \"%.64s\"; it may be 0, 1, true or false.", p->name, v);
+	reply_error(reply, 400, "bad-parameter", "%s is \"%.64s\"; it may be 0, 1, true or false.",
+		    p->name, v);
 	return false;
 }
 
@@ -136,8 +136,7 @@ static bool params_given(const struct http_request *r, const char *name)
 	return false;
 }
 
-bool params_check(const struct route *route, const struct http_request *r,
-		  struct http_reply *reply)
+bool params_check(const struct route *route, const struct http_request *r, struct http_reply *reply)
 {
 	const struct param *p;
 	size_t i;

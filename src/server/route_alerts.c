@@ -89,13 +89,16 @@ static bool alerts_named(const struct alerts_of *of, const struct body_field *f,
 {
 	*ret_item = NULL;
 	if (f[ALERTS_ALERT].has == f[ALERTS_RULE].has) {
-		reply_error(reply, 400, "bad-body", "The body must have either \"alert\", the id of "
+		reply_error(reply, 400, "bad-body",
+			    "The body must have either \"alert\", the id of "
 			    "one, or \"rule\".");
 		return false;
 	}
 	if (f[ALERTS_RULE].has && !builtin_find(f[ALERTS_RULE].text)) {
-		reply_error(reply, 404, "no-such-rule", "There is no rule \"%s\"; GET .../alerts "
-			    "lists them.", f[ALERTS_RULE].text);
+		reply_error(reply, 404, "no-such-rule",
+			    "There is no rule \"%s\"; GET .../alerts "
+			    "lists them.",
+			    f[ALERTS_RULE].text);
 		return false;
 	}
 	if (f[ALERTS_RULE].has)
@@ -121,8 +124,7 @@ static void alerts_ack_all(const struct alerts_of *of, const struct body_field *
 	for (i = 0; i < of->list.n && !e.code; i++) {
 		const struct alerts_item *it = &of->list.items[i];
 
-		if (only ? it != only
-			 : it->ack_ns || strcmp(it->rule, f[ALERTS_RULE].text) != 0)
+		if (only ? it != only : it->ack_ns || strcmp(it->rule, f[ALERTS_RULE].text) != 0)
 			continue;
 		if (alerts_ack(of->run->v.dir, it->id, f[ALERTS_BY].text, f[ALERTS_NOTE].text,
 			       alerts_now(), &e) == 0)
@@ -220,7 +222,9 @@ const struct route route_alerts[] = {
 	 alerts_params, alerts_get},
 	{"POST", "/api/v1/runs/{run}/alerts/ack", "Acknowledge an alert, or all of a rule", NULL,
 	 alerts_post_ack},
-	{"POST", "/api/v1/runs/{run}/alerts/silence", "Silence a rule, or one of its series, for a "
-	 "time", NULL, alerts_post_silence},
+	{"POST", "/api/v1/runs/{run}/alerts/silence",
+	 "Silence a rule, or one of its series, for a "
+	 "time",
+	 NULL, alerts_post_silence},
 	{0},
 };

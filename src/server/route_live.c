@@ -2,7 +2,7 @@
  *
  * route_live.c - routes: live updates as server-sent events.
  */
-#include "server/feed.h"
+#include "server/hub.h"
 #include "server/routes.h"
 #include "server/server_priv.h"
 
@@ -30,21 +30,21 @@ static char **route_live_roots(void *arg)
 
 static void *route_live_make(struct server *s)
 {
-	const struct feed_options o = {
+	const struct hub_options o = {
 		.refresh_ns = server_asked(s)->refresh_ns, .roots = route_live_roots, .arg = s};
 
-	return feed_new(&o);
+	return hub_new(&o);
 }
 
 static void route_live_stop(void *state)
 {
 	if (state)
-		feed_stop(state);
+		hub_stop(state);
 }
 
 static void route_live_done(void *state)
 {
-	feed_free(state);
+	hub_free(state);
 }
 
 static const struct server_part route_live_part = {route_live_make, route_live_stop,
@@ -53,18 +53,18 @@ static const struct server_part route_live_part = {route_live_make, route_live_s
 /* ---- the route ------------------------------------------------------------------------------ */
 
 /* The runs that were asked for, each once. */
-static bool route_live_runs(const struct route_ask *a, struct feed_ask *ask,
+static bool route_live_runs(const struct route_ask *a, struct hub_ask *ask,
 			    struct http_reply *reply)
 {
 	const char *id, *slash;
-	struct feed_ask_run *r;
+	struct hub_ask_run *r;
 	size_t n, i;
 
 	for (n = 0; (id = param_nth(a, "run", n)); n++) {
-		if (ask->n == FEED_RUNS_MAX) {
+		if (ask->n == HUB_RUNS_MAX) {
 			reply_error(reply, 400, "bad-parameter",
 				    "run is there more than %u times; open another stream.",
-				    FEED_RUNS_MAX);
+				    HUB_RUNS_MAX);
 			return false;
 		}
 		r = &ask->runs[ask->n];
@@ -85,8 +85,8 @@ static bool route_live_runs(const struct route_ask *a, struct feed_ask *ask,
 
 static void route_live_get(const struct route_ask *a, struct http_reply *reply)
 {
-	struct feed_ask *ask = xcalloc(1, sizeof(*ask));
-	struct feed *live = server_part(a->server, &route_live_part);
+	struct hub_ask *ask = xcalloc(1, sizeof(*ask));
+	struct hub *hub = server_part(a->server, &route_live_part);
 	const char *last = http_field(a->request, "Last-Event-ID");
 
 	ask->has_list = param_flag(a, "runs");
@@ -97,13 +97,12 @@ static void route_live_get(const struct route_ask *a, struct http_reply *reply)
 	}
 	if (!ask->n && !ask->has_list)
 		reply_error(reply, 400, "bad-parameter",
-			    "Say what to watch: run=ID (up to %u times), or runs=1.",
-			    FEED_RUNS_MAX);
+			    "Say what to watch: run=ID (up to %u times), or runs=1.", HUB_RUNS_MAX);
 	else if (!strcmp(a->request->method, "HEAD"))
 		reply->type = "text/event-stream";
-	else if (!live || feed_join(live, ask, &reply->stream) < 0)
+	else if (!hub || hub_join(hub, ask, &reply->stream) < 0)
 		reply_error(reply, 503, "busy", "More than %u live streams; close some.",
-			    FEED_STREAMS_MAX);
+			    HUB_STREAMS_MAX);
 	else
 		reply->type = "text/event-stream";
 	free(ask);

@@ -14,7 +14,6 @@
 
 #define QUERY_POINTS 1000
 #define QUERY_POINTS_MAX 8192
-#define QUERY_CELLS_MAX (1 << 20) /* series times points */
 #define QUERY_LIST_MAX 65536
 
 /* ---- series --------------------------------------------------------------------------- */
@@ -156,16 +155,6 @@ static void query_read(const struct route_ask *a, struct querydata *q, const str
 	chart_done(&c);
 }
 
-static bool query_is_too_much(const struct querydata *q, struct http_reply *reply)
-{
-	if (q->n * q->ask.points <= QUERY_CELLS_MAX)
-		return false;
-	reply_error(reply, 400, "bad-parameter",
-		    "points: %zu series of %u points are more than %d; ask for at most %zu points",
-		    q->n, q->ask.points, QUERY_CELLS_MAX, QUERY_CELLS_MAX / q->n);
-	return true;
-}
-
 static void query_ask(const struct route_ask *a, const struct runview *v, struct http_reply *reply)
 {
 	const char *group = param_text(a, "group");
@@ -180,7 +169,7 @@ static void query_ask(const struct route_ask *a, const struct runview *v, struct
 	q.ask.axis = ask.axis == ASK_STEP ? STORE_BY_STEP : STORE_BY_TIME;
 	q.ask.points = (unsigned)param_int(a, "points", QUERY_POINTS);
 	q.ask.aligned = q.ask.no_raw = param_flag(a, "grid");
-	if (ask_choose(a, &q, ASK_SERIES_MAX, &series, reply) && !query_is_too_much(&q, reply)) {
+	if (ask_choose(a, &q, ASK_SERIES_MAX, &series, reply)) {
 		if (group)
 			querydata_group(&q, strcmp(group, "none") == 0 ? "" : group);
 		query_read(a, &q, &ask, &series, reply);

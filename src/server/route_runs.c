@@ -86,13 +86,15 @@ static void runs_row(struct json *j, const struct route_ask *a, const struct run
 	size_t i = l->rows[at].run;
 	const struct index_run *r = index_get(x, i);
 	char *dir = xasprintf("%s/%s", l->x->roots[l->rows[at].root], r->id);
+	struct store_run run = r->run;
 	const struct index_metric *loss;
 
 	json_object(j);
 	if (r->error) {
 		json_kstr(j, "id", r->id);
 	} else {
-		runview_json_run_of(j, &r->run, dir, r->warning);
+		run.id = r->id; /* by which it is asked for, also if it is somebody's copy */
+		runview_json_run_of(j, &run, dir, r->warning);
 		runview_json_step(j, "last_step", r->step);
 		loss = runs_loss(x, i);
 		json_kstr(j, "loss_name", loss ? loss->name : NULL);
@@ -128,8 +130,8 @@ static void runs_page_fill(struct runs_page *p, const struct route_ask *a, const
 	for (i = 0; i < p->n; i++) {
 		at = from + i;
 		r = index_get(l->x->of[l->rows[at].root], l->rows[at].run);
-		p->dirs[i] = r->error ? NULL
-				      : xasprintf("%s/%s", l->x->roots[l->rows[at].root], r->id);
+		p->dirs[i] =
+			r->error ? NULL : xasprintf("%s/%s", l->x->roots[l->rows[at].root], r->id);
 		p->keys[i] = r->run.outcome == RUN_RUNNING ? 0 : r->key;
 		buf_init(&p->rows[i], ROUTE_JSON_MAX);
 		json_init(&j, &p->rows[i]);
@@ -239,6 +241,18 @@ static int64_t runs_now(void)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
+/* The keys of the run, under the id by which it is asked for. */
+static void runs_run(struct json *j, const struct server_run *run)
+{
+	struct store_run copy = run->v.run;
+
+	copy.id = run->id;
+	json_key(j, "run");
+	json_object(j);
+	runview_json_run_of(j, &copy, run->v.dir, store_reader_warning(run->v.reader));
+	json_object_end(j);
+}
+
 static void runs_known(struct json *j, const char *key, double v)
 {
 	runview_json_number(j, key, v, !isnan(v));
@@ -344,10 +358,7 @@ static int runs_write(struct json *j, const struct server_run *run, struct err *
 		return r;
 	snprintf(version, sizeof(version), "%llu", (unsigned long long)run->version);
 	json_object(j);
-	json_key(j, "run");
-	json_object(j);
-	runview_json_run(j, &run->v);
-	json_object_end(j);
+	runs_run(j, run);
 	json_kstr(j, "status", runlist_status_of(&run->v.run));
 	json_kbool(j, "live", run->is_live);
 	json_kstr(j, "version", version);
@@ -385,7 +396,8 @@ static void runs_one(const struct route_ask *a, struct http_reply *reply)
 	server_give_run(a->server, run);
 }
 
-/* ---- changing it ------------------------------------------------------------------------------ */
+/* ---- changing it ------------------------------------------------------------------------------
+ */
 
 enum runs_edited {
 	RUNS_NAME,
@@ -459,17 +471,15 @@ static void runs_edit(const struct route_ask *a, struct http_reply *reply)
 	if (run) {
 		reply_json(reply, &j);
 		json_object(&j);
-		json_key(&j, "run");
-		json_object(&j);
-		runview_json_run(&j, &run->v);
-		json_object_end(&j);
+		runs_run(&j, run);
 		json_object_end(&j);
 		server_give_run(a->server, run);
 	}
 	body_done(fields, RUNS_FIELDS);
 }
 
-/* ---- the rows ---------------------------------------------------------------------------------- */
+/* ---- the rows ----------------------------------------------------------------------------------
+ */
 
 static const struct param runs_params[] = {
 	{.name = "q",
@@ -485,7 +495,8 @@ static const struct param runs_params[] = {
 	{.name = "tag", .is_many = true, .help = "All of these."},
 	{.name = "project", .help = "Of this project only."},
 	{.name = "sort",
-	 .help = "start, id, name, project, user, status, duration, step, size or metric:NAME; with "
+	 .help = "start, id, name, project, user, status, duration, step, size or metric:NAME; "
+		 "with "
 		 "- in front descending; default: -start."},
 	{.name = "limit",
 	 .type = PARAM_INT,

@@ -18,9 +18,9 @@
 #define ROUTES_WRONG_NS 200000000L /* before a wrong token is answered */
 
 const struct route *const routes_groups[] = {
-	route_info,    route_runs,    route_query,  route_events,  route_export,
-	route_alerts,  route_verdict, route_compare, route_files,  route_trace,
-	route_live,    route_metrics, route_compat, route_assets,  NULL,
+	route_info,   route_runs,    route_query,   route_events, route_export,
+	route_alerts, route_verdict, route_compare, route_files,  route_trace,
+	route_live,   route_metrics, route_compat,  route_assets, NULL,
 };
 
 /* ---- which route ------------------------------------------------------------------------- */
@@ -118,6 +118,7 @@ static bool routes_may(struct server *s, const struct http_request *r, bool has_
 		.method = has_route ? r->method : "GET",
 		.path = r->path,
 		.from = guard_address_of(r->peer),
+		.user = r->peer_user,
 		.host = http_field(r, "Host"),
 		.origin = http_field(r, "Origin"),
 		.fetch_site = http_field(r, "Sec-Fetch-Site"),
@@ -163,8 +164,7 @@ static void routes_none(const struct http_request *r, const char *allow, struct 
 			    r->path);
 		return;
 	}
-	reply_error(reply, 405, "method", "%.200s takes %s, not %.20s.", r->path, allow,
-		    r->method);
+	reply_error(reply, 405, "method", "%.200s takes %s, not %.20s.", r->path, allow, r->method);
 	http_header(reply, "Allow", allow);
 }
 

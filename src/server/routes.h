@@ -45,9 +45,9 @@ struct route_ask {
 };
 
 struct route {
-	const char *method; /* "GET" (HEAD too) or "POST" */
-	const char *path;   /* "/api/v1/runs/{run}/query"; "{name...}" takes the rest */
-	const char *summary; /* for the OpenAPI file */
+	const char *method;         /* "GET" (HEAD too) or "POST" */
+	const char *path;           /* "/api/v1/runs/{run}/query"; "{name...}" takes the rest */
+	const char *summary;        /* for the OpenAPI file */
 	const struct param *params; /* NULL: none */
 	/* Fills *reply, which is zero but for an empty body; called by a worker. Without a
 	 * status it is 200. */
@@ -55,9 +55,9 @@ struct route {
 };
 
 /* Rows of each group, ended by path NULL. */
-extern const struct route route_info[], route_runs[], route_query[], route_events[],
-	route_export[], route_alerts[], route_verdict[], route_compare[], route_files[],
-	route_trace[], route_live[], route_metrics[], route_compat[], route_assets[];
+extern const struct route route_info[], route_runs[], route_query[], route_events[], route_export[],
+	route_alerts[], route_verdict[], route_compare[], route_files[], route_trace[],
+	route_live[], route_metrics[], route_compat[], route_assets[];
 
 /* The answer to any request; arg is the server. For http_options.answer: the guard is asked,
  * the route found, parameters checked. */

@@ -35,7 +35,7 @@ const char *runlist_status(const struct index_run *r)
 static bool runlist_has_word(const struct index_run *r, const char *word)
 {
 	const struct store_run *run = &r->run;
-	const char *texts[] = {r->id,     run->name, run->project, run->tags,
+	const char *texts[] = {r->id,        run->name, run->project, run->tags,
 			       run->command, run->user, run->hosts,   run->notes};
 	size_t i;
 
@@ -259,7 +259,8 @@ void runlist_done(struct runlist *l)
 	*l = (struct runlist){0};
 }
 
-/* ---- facets ----------------------------------------------------------------------------------- */
+/* ---- facets -----------------------------------------------------------------------------------
+ */
 
 struct runlist_facet {
 	char *value;

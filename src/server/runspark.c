@@ -101,8 +101,7 @@ static double runspark_value(const struct store_result *r, size_t i)
 static int runspark_query(struct store_reader *reader, const struct runspark_pick *p,
 			  enum store_axis axis, struct runspark *ret)
 {
-	const struct store_query ask = {
-		.axis = axis, .points = RUNSPARK_BUCKETS, .aligned = true};
+	const struct store_query ask = {.axis = axis, .points = RUNSPARK_BUCKETS, .aligned = true};
 	struct store_result got;
 	struct store_grid grid;
 	struct err e = {0};

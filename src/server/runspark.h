@@ -12,7 +12,7 @@
 #define RUNSPARK_BUCKETS 40u
 
 struct runspark {
-	size_t n; /* 0: the run has no such metric */
+	size_t n;                   /* 0: the run has no such metric */
 	double v[RUNSPARK_BUCKETS]; /* NaN: nothing */
 };
 

@@ -168,6 +168,7 @@ static int server_prepare(struct server *s, struct err *e)
 	s->rules.nets = nets;
 	s->rules.n_nets = s->o.n_nets;
 	s->rules.has_tls = s->cert != NULL;
+	s->rules.user = geteuid();
 	s->o.address = xstrdup(s->o.address);
 	s->o.program = xstrdup(s->o.program);
 	s->o.title = xstrdup(s->o.title ? s->o.title : "lapse");
@@ -178,7 +179,8 @@ static int server_prepare(struct server *s, struct err *e)
 	return 0;
 }
 
-/* ---- addresses and ports ---------------------------------------------------------------------- */
+/* ---- addresses and ports ----------------------------------------------------------------------
+ */
 
 static int server_listen_one(struct server *s, const char *address, uint16_t port, struct err *e)
 {

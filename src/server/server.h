@@ -24,13 +24,13 @@
 struct server_options {
 	const char *const *roots; /* folders of runs, at least one */
 	size_t n_roots;
-	const char *address; /* NULL: 127.0.0.1 and ::1 */
-	int port;            /* -1: the first free one from SERVER_PORT on; 0: any */
+	const char *address;      /* NULL: 127.0.0.1 and ::1 */
+	int port;                 /* -1: the first free one from SERVER_PORT on; 0: any */
 	const char *const *hosts; /* allowed in Host beside loopback's */
 	size_t n_hosts;
 	const struct guard_net *nets;
 	size_t n_nets;
-	const char *token; /* NULL: made if the address is not loopback */
+	const char *token;      /* NULL: made if the address is not loopback */
 	const char *cert, *key; /* PEM files; NULL: no TLS */
 	unsigned max_clients;
 	const char *program; /* path of lapse, for `lapse trace` as a child */

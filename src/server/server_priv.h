@@ -12,7 +12,7 @@
 
 #define SERVER_ADDRESSES 2
 #define SERVER_HEAVY_MAX 8
-#define SERVER_IDLE_MAX 16u /* views that wait for their next request */
+#define SERVER_IDLE_MAX 16u    /* views that wait for their next request */
 #define SERVER_IDLE_RUN_MAX 4u /* of one run */
 
 struct server_shelf;

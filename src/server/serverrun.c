@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define SERVERRUN_AWAY_NS 250000000LL /* a run whose files cannot be seen may grow so often */
+#define SERVERRUN_AWAY_NS 250000000LL   /* a run whose files cannot be seen may grow so often */
 #define SERVERRUN_LATE_NS 60000000000LL /* without a writer here: another machine's, perhaps */
 #define SERVERRUN_INDEX_NS 1000000000LL
 

@@ -7,6 +7,8 @@
  *
  *   agent.lock        OFD write lock held by the agent; holds its pid as text
  *   agent.log         what the agent has to say
+ *   http.lock, http   OFD write lock held by the dashboard's server (its pid as text), and
+ *                     its address
  *   bell              one word to wake the agent (struct wire_bell)
  *   rings/            control pages and rings of processes
  *   runs/ID.run       written by the launcher (wire/run.h); the launcher holds

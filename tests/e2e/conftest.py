@@ -97,7 +97,15 @@ class Lapse:
         """Wait until the agent has stored the end of every run."""
         return wait_for(lambda: not any((self.rendezvous / "runs").glob("*.run")), timeout)
 
+    def end_server(self):
+        """End the server that goes with the agent, if there is one."""
+        try:
+            os.kill(int((self.rendezvous / "http.lock").read_text()), signal.SIGTERM)
+        except (OSError, ValueError):
+            pass
+
     def end_agent(self):
+        self.end_server()
         pid = self.agent_pid()
         if pid is None:
             return

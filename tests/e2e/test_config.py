@@ -160,9 +160,10 @@ def test_bad_file_by_variable_is_in_the_agents_log(lapse, file):
 
 
 def test_notes_on_a_terminal(lapse, file):
-    path = file("dashboard: {port: 8080}\n")
+    path = file("analysis: {trend_analysis: true}\n")
     text = on_terminal(lapse, ["run", "-c", str(path), "--no-agent", "--", "true"])
-    assert f"lapse: {path}:1:13: dashboard.port: has no effect in this version\r\n" in text
+    assert f"lapse: {path}:1:12: analysis.trend_analysis: has no effect in this version, " \
+        "where it is false\r\n" in text
     done = lapse("run", "-c", path, "--no-agent", "--", "true")
     assert done.stderr == ""
 
@@ -239,11 +240,11 @@ def test_a_bomb_is_refused_at_once(lapse, file):
 
 
 def test_notes_of_config_are_on_stderr(lapse, file):
-    path = file("dashboard:\n  port: 8080\nmonitoring: {metrics: [cpu]}\n"
+    path = file("analysis:\n  trend_analysis: true\nmonitoring: {metrics: [cpu]}\n"
                 "alerting: {enabled: false}\n")
     done = lapse("config", path)
-    assert done.stderr == f"lapse config: {path}:2:3: dashboard.port: has no effect in this " \
-                          "version\n"
+    assert done.stderr == f"lapse config: {path}:2:3: analysis.trend_analysis: has no effect " \
+                          "in this version, where it is false\n"
     assert lapse("config", path, "--json").stderr == ""
     assert len(json.loads(lapse("config", path, "--json").stdout)["notes"]) == 1
 

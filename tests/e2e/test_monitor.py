@@ -4,6 +4,7 @@ options of the script that it stands in for."""
 import os
 import re
 import signal
+import socket
 import time
 
 import pytest
@@ -47,17 +48,23 @@ def test_killed_is_lost(lapse):
     assert lapse.json("show", "last")["outcome"] == "lost"
 
 
-def test_options_of_the_script(lapse):
+def test_options_of_the_script(lapse, wait_for):
     """Underscores as documented, hyphens too; what is not here is said, once each."""
+    with socket.socket() as free:
+        free.bind(("0.0.0.0", 0))
+        port = free.getsockname()[1]
     process = start(lapse, "--save_dir", lapse.folder / "runs", "--tensorboard-dir", "tb",
-                    "--enable_dashboard", "--dashboard_port=8081", "--dashboard_host", "0.0.0.0",
+                    "--enable_dashboard", f"--dashboard_port={port}", "--dashboard_host", "0.0.0.0",
                     "--visualization_dir", "pictures", "--disable_alerts", "--no_track_gradients")
+    address = lapse.rendezvous / "http"
+    assert wait_for(address.exists)
+    assert re.fullmatch(rf"http://[0-9.]+:{port}/\?token=[a-z2-7]{{26}}\n", address.read_text())
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 0
     notes = [line for line in errors.splitlines() if ": note: " in line]
-    assert [re.search("dashboard|visualization|alerts|gradients", n)[0] for n in notes] == [
-        "dashboard", "visualization", "alerts", "gradients"]
+    assert [re.search("visualization|alerts|gradients", n)[0] for n in notes] == [
+        "visualization", "alerts", "gradients"]
     assert not (lapse.folder / "pictures").exists()
     assert lapse.settled() and any((lapse.folder / "tb").rglob("events.out.tfevents.*"))
 

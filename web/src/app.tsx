@@ -47,7 +47,8 @@ function Show({ page }: { page: Page | undefined }) {
 function RunFrame({ tab }: { tab: string }) {
 	const run = useRun();
 	const d = run.data;
-	const { query } = usePlace();
+	const place = usePlace();
+	const { query } = place;
 	const page = pages.find((p) => p.scope === "run" && p.id === tab);
 	// What is zoomed to, and by which axis, holds on all tabs.
 	const keep = { axis: query.get("axis"), zoom: query.get("zoom") };
@@ -57,6 +58,12 @@ function RunFrame({ tab }: { tab: string }) {
 	useEffect(() => {
 		document.title = d ? `${fmt.shorten(d.run.name, 60)} – lapse` : "lapse";
 	}, [d?.run.name]);
+	// "last" becomes the run that is the last one now: the address is to stay what is shown.
+	const wanted = place.path[1];
+
+	useEffect(() => {
+		if (d && wanted !== d.run.id) go(["run", d.run.id, tab], place.query, true);
+	}, [d?.run.id, wanted]);
 	if (!d && run.error)
 		return run.error.code === "no-such-run" ? (
 			<Empty title="There is no such run here">
@@ -75,7 +82,7 @@ function RunFrame({ tab }: { tab: string }) {
 			</header>
 			<Tabs tabs={tabs} active={tab} label="Pages of this run" />
 			{d?.run.warning && <p class="notice warn"><bdi>{fmt.shorten(d.run.warning, 500)}</bdi></p>}
-			<Show page={page} />
+			{d && wanted !== d.run.id ? <Skeleton height={120} rows={3} /> : <Show key={run.id} page={page} />}
 		</>
 	);
 }
@@ -147,7 +154,7 @@ export function App() {
 			<Bar about={about} help={() => setHelp(true)} />
 			<main id="main" tabIndex={-1}>
 				{error && error.status === 401 ? <ErrorState error={error} />
-					: first === "run" && id ? <RunProvider key={id} id={id}><RunFrame tab={tab} /></RunProvider>
+					: first === "run" && id ? <RunProvider id={id}><RunFrame tab={tab} /></RunProvider>
 						: <Show page={pages.find((p) => p.scope === "top" && p.id === first)} />}
 			</main>
 			{help && <Help close={() => setHelp(false)} />}

@@ -32,6 +32,16 @@ export function bytes(v: Maybe): string {
 	return v == null ? UNKNOWN : scaled(v, 1024, BYTES);
 }
 
+/** "62.5 / 80.0 GiB": both in the unit of the whole. */
+export function bytesOf(used: Maybe, all: Maybe): string {
+	if (used == null || all == null || !(all > 0)) return bytes(used);
+	const [, unit] = bytes(all).split(" ");
+	const by = 1024 ** Math.max(0, BYTES.indexOf(` ${unit}`));
+	const show = (v: number) => v.toFixed(decimals(v));
+
+	return `${show(used / by)} / ${show(all / by)} ${unit}`;
+}
+
 /** "12.3 k", "1.20 M". */
 export function count(v: Maybe): string {
 	return v == null ? UNKNOWN : scaled(v, 1000, COUNTS);
@@ -134,10 +144,14 @@ export function axisScale(top: number, unit: string, share: boolean): { by: numb
 	case "W": return step(1000, [" W", " kW", " MW"]);
 	case "J": return step(1000, [" J", " kJ", " MJ", " GJ"]);
 	case "Cel": return { by: 1, label: "°C" };
-	case "1":
-	case "": return { by: 1, label: "" };
-	default: return { by: 1, label: unit };
+	// Another unit stands in the chart's title: ticks have no room for it.
+	default: return top >= 1e9 ? { by: 1e9, label: "G" } : top >= 1e6 ? { by: 1e6, label: "M" } : top >= 2e4 ? { by: 1e3, label: "k" } : { by: 1, label: "" };
 	}
+}
+
+/** Is it a unit that ticks and values bring with them? */
+export function isCommonUnit(unit: string): boolean {
+	return /^(|1|By|By\/s|s|ns|ms|Hz|W|J|Cel|%)$/.test(unit);
 }
 
 function timeScale(top: number, perSecond: number): { by: number; label: string } {

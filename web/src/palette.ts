@@ -45,14 +45,25 @@ export function fade(hex: string, alpha: number): string {
 	return hex + Math.round(alpha * 255).toString(16).padStart(2, "0");
 }
 
-const ROLES = ["forward", "data", "optimizer", "communication", "checkpoint", "evaluation", "backward", "other"];
+const PENS: Record<string, number> = { forward: 0, data: 1, optimizer: 2, communication: 3, log: 3, checkpoint: 4, evaluation: 5, backward: 6, other: 7 };
 
-/** The colour of a role in a step's verdict, the same on all pages. */
-export function roleColor(role: string, dark: boolean): string {
-	const set = dark ? DARK : LIGHT;
-	const at = ROLES.indexOf(role);
+/** The pen of each part of a step: a role has its own, wherever it is shown; a second part of
+ * the same role, and what has none, take what is free, then dashes. */
+export function partPens(parts: readonly { role: string }[]): number[] {
+	const used = new Set<number>([7]);
+	const wanted = parts.map((p) => {
+		const n = PENS[p.role];
 
-	if (role === "log") return set[3];
-	if (role === "span") return set[5];
-	return (at < 0 ? set[7] : set[at]) as string;
+		if (n === undefined || (n !== 7 && used.has(n))) return -1;
+		used.add(n);
+		return n;
+	});
+	let next = 0;
+
+	return wanted.map((n) => {
+		if (n >= 0) return n;
+		while (used.has(next) || next % 8 === 7) next++;
+		used.add(next);
+		return next;
+	});
 }

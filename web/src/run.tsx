@@ -3,7 +3,7 @@
 // The run that a page shows: its state, kept up to date, for all parts of the page.
 import { createContext, type ComponentChildren } from "preact";
 import { useContext } from "preact/hooks";
-import { api, type Fetched, type RunDetail, useFetch } from "./api";
+import { api, type Axis, type Fetched, type RunDetail, useFetch } from "./api";
 import { useTick } from "./live";
 
 export interface RunState extends Fetched<RunDetail> {
@@ -23,7 +23,9 @@ export function RunProvider({ id, children }: { id: string; children: ComponentC
 	// While it runs: when something came, at most every two seconds.
 	const tick = useTick(live ? (first.data as RunDetail).run.id : null, ["points", "run", "end", "gap", "poll", "event"], 2000);
 	const now = useFetch<RunDetail>(tick > 0 ? `run ${id} ${tick}` : null, (signal) => api.run(id, signal));
-	const data = now.data && now.data.run.id === first.data?.run.id ? now.data : first.data;
+	// What is there may still be of the run that was shown before.
+	const fits = (d: RunDetail | null) => d !== null && (d.run.id === id || id === "last");
+	const data = fits(now.data) && now.data?.run.id === first.data?.run.id ? now.data : fits(first.data) ? first.data : null;
 	const state: RunState = {
 		...first, data, error: data ? null : first.error,
 		id: data?.run.id ?? id,
@@ -40,4 +42,14 @@ export function useRun(): RunState {
 
 	if (!state) throw new Error("useRun() outside of a page of a run");
 	return state;
+}
+
+/** All of a run on an axis of charts: from its start to its end (of one that runs only the
+ * start is known). null: what was recorded says it. */
+export function domainOf(d: RunDetail | null, axis: Axis): [number, number] | null {
+	if (!d?.run.start || axis === "step") return null;
+	const start = Date.parse(d.run.start);
+	const end = d.run.end ? Date.parse(d.run.end) : start;
+
+	return axis === "relative" ? [0, end - start] : [start, end];
 }

@@ -8,6 +8,8 @@ test("bytes, counts and seconds have three digits", () => {
 	expect(fmt.bytes(1536)).toBe("1.50 KiB");
 	expect(fmt.bytes(1.5 * 2 ** 30)).toBe("1.50 GiB");
 	expect(fmt.bytes(1023.9)).toBe("1.00 KiB");
+	expect(fmt.bytesOf(62.5 * 2 ** 30, 80 * 2 ** 30)).toBe("62.5 / 80.0 GiB");
+	expect(fmt.bytesOf(2 ** 20, null)).toBe("1.00 MiB");
 	expect(fmt.count(12300)).toBe("12.3 k");
 	expect(fmt.count(1.2e6)).toBe("1.20 M");
 	expect(fmt.count(7)).toBe("7");

@@ -10,15 +10,19 @@ const series = (more: Partial<QuerySeries>): QuerySeries => ({
 });
 
 test("the moving average begins unbiased", () => {
-	// By hand, weight 0.5: 4; (4·0.5·0.5 + 0.5·8) / 0.75; NaN stays; then (5·0.5 + 0.5·0) / 0.875.
-	const s = smooth([4, 8, NaN, 0], 0.5);
+	// By hand, 0.5 a thousandth of the range, the last point two thousandths on:
+	// 4; (4·0.25 + 8·0.5) / 0.75; NaN stays; then (5·0.25 + 0·0.75) / (0.75·0.25 + 0.75).
+	const x = [0, 1, 2, 3, 1000];
+	const s = smooth(x, [4, 8, NaN, 0, 7], 0.5);
 
 	expect(s[0]).toBe(4);
 	expect(s[1]).toBeCloseTo(5 / 0.75, 12);
 	expect(s[2]).toBeNaN();
-	expect(s[3]).toBeCloseTo(2.5 / 0.875, 12);
-	for (const v of smooth(new Array(50).fill(0.1), 0.97)) expect(v).toBeCloseTo(0.1, 12);
-	expect([...smooth([1, 5], 0)]).toEqual([1, 5]);
+	expect(s[3]).toBeCloseTo(1.25 / 0.9375, 12);
+	expect(s[4]).toBeCloseTo(7, 12);
+	for (const v of smooth([...Array(50).keys()], new Array(50).fill(0.1), 0.97)) expect(v).toBeCloseTo(0.1, 12);
+	expect([...smooth([1, 2], [1, 5], 0)]).toEqual([1, 5]);
+	expect([...smooth([3], [2], 0.9)]).toEqual([2]);
 });
 
 test("quantiles and the range without outliers", () => {

@@ -112,8 +112,11 @@ static int rig_put_commit(struct sink *s)
 		r->n_pending = 0;
 		return -ENOSPC;
 	}
-	for (i = 0; i < r->n_pending && r->n_events < RIG_EVENTS; i++)
+	for (i = 0; i < r->n_pending && r->n_events < RIG_EVENTS; i++) {
 		r->events[r->n_events++] = r->pending[i];
+		if (getenv("ALERT_TEST_VERBOSE"))
+			fprintf(stderr, "# %8.1f %s\n", r->pending[i].at_s, r->pending[i].text);
+	}
 	r->n_pending = 0;
 	memcpy(r->attr, r->pending_attr, sizeof(r->attr));
 	return 0;
@@ -168,15 +171,14 @@ void rig_done(struct rig *r)
 uint32_t rig_series(struct rig *r, uint32_t process, const char *name, const char *labels,
 		    enum sink_kind kind)
 {
-	const struct sink_series d = {.process = process,
-				      .name = name,
-				      .labels = labels,
-				      .unit = "",
-				      .help = "",
-				      .kind = kind,
-				      .source = process == r->host || process == r->command
-							? "probe"
-							: "record"};
+	const struct sink_series d = {
+		.process = process,
+		.name = name,
+		.labels = labels,
+		.unit = "",
+		.help = "",
+		.kind = kind,
+		.source = process == r->host || process == r->command ? "probe" : "record"};
 	uint32_t id = 0;
 
 	r->to->ops->series(r->to, &d, &id);

@@ -45,8 +45,6 @@ static void simulate_run(const struct simulate_options *o, char *out, size_t cap
 	watch_end(r->watch, end);
 	out[0] = '\0';
 	while ((event = rig_find(r, NULL, "firing", n++))) {
-		if (getenv("ALERT_TEST_VERBOSE"))
-			print_message("# %8.1f %s\n", event->at_s, event->text);
 		if (!strstr(out, event->rule))
 			snprintf(out + strlen(out), cap - strlen(out), "%s%s", out[0] ? " " : "",
 				 event->rule);

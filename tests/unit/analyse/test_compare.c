@@ -198,6 +198,11 @@ static void test_verdicts(void **state)
 	assert_int_equal(compare_medians(trend, 400, trend, 400, &o, &r), 0);
 	assert_int_equal(r.verdict, COMPARE_NOT_ENOUGH);
 	assert_true(isnan(r.low) && r.difference == 0);
+	/* One value always, which no double is exactly: no trend. */
+	for (i = 0; i < 400; i++)
+		trend[i] = 0.4;
+	assert_int_equal(compare_medians(trend, 400, trend, 399, &o, &r), 0);
+	assert_int_equal(r.verdict, COMPARE_SAME);
 	/* Without a base there is no relative difference. */
 	for (i = 0; i < 30; i++)
 		one[i] = 1;

@@ -106,6 +106,9 @@ static void test_over_steps(void **state)
 	assert_int_equal(s.total[DATA], 5 + 10 + 5);
 	assert_int_equal(s.total[OTHER], 10);
 	assert_int_equal(s.steps[2].start, 30);
+	assert_int_equal(s.span, 40);
+	assert_true(s.outside[DATA] == 10); /* 10 to 20, of 5 to 35 */
+	assert_int_equal(s.n_outside[DATA], 0);
 	assert_int_equal(stepsplit_slowest(&s, slow, 2), 2);
 	assert_int_equal(s.steps[slow[0]].number, 1); /* equal ones in order */
 	stepsplit_done(&s);

@@ -241,15 +241,16 @@ static void test_notes(void **state)
 	      "  visualization:\n"
 	      "    tensorboard: true\n"
 	      "    prometheus: false\n"
-	      "dashboard:\n"
-	      "  port: 8080\n"
+	      "metrics_collection:\n"
+	      "  save_interval: 10\n"
 	      "performance_tuning: {flush_interval: 1.0}\n");
 	assert_string_equal(config_note(c, 0), "f:3:14: alerting.email_notifications: has no "
 					       "effect in this version, where it is false");
 	assert_string_equal(config_note(c, 1), "f:5:5: visualization.tensorboard: has no effect in "
 					       "this version, where it is false");
 	assert_string_equal(config_note(c, 2),
-			    "f:8:3: dashboard.port: has no effect in this version");
+			    "f:8:3: metrics_collection.save_interval: has no effect in this "
+			    "version");
 	assert_null(config_note(c, 3));
 }
 

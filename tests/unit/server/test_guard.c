@@ -51,8 +51,9 @@ static void test_host(void **state)
 		{"box.example:8080", GUARD_PASS},
 		{"evil.example:8080", GUARD_HOST},
 		{"localhost.evil.example:8080", GUARD_HOST},
-		{"localhost:8081", GUARD_HOST},
-		{"localhost", GUARD_HOST},
+		{"localhost:8081", GUARD_PASS}, /* a forwarded port */
+		{"localhost", GUARD_PASS},
+		{"192.0.2.7:8080", GUARD_HOST},
 		{"127.0.0.1.evil.example:8080", GUARD_HOST},
 		{"0.0.0.0:8080", GUARD_HOST},
 		{"[::1", GUARD_HOST},
@@ -75,16 +76,42 @@ static void test_host(void **state)
 				 rows[i].answer);
 }
 
-static void test_default_port(void **state)
+/* Where others ask, any address will do: a name has to be rebound, an address cannot be. */
+static void test_literals(void **state)
 {
-	struct guard_rules rules = {.port = 443, .page = "page", .has_tls = true};
+	struct guard_rules rules = open_rules;
 
 	(void)state;
-	assert_int_equal(ask(&rules, (struct guard_request){.host = "localhost"}), GUARD_PASS);
-	rules.has_tls = false;
-	assert_int_equal(ask(&rules, (struct guard_request){.host = "localhost"}), GUARD_HOST);
-	rules.port = 80;
-	assert_int_equal(ask(&rules, (struct guard_request){.host = "localhost"}), GUARD_PASS);
+	rules.has_literals = true;
+	assert_int_equal(ask(&rules, (struct guard_request){.host = "192.0.2.7:80"}), GUARD_PASS);
+	assert_int_equal(ask(&rules, (struct guard_request){.host = "[fd00::7]"}), GUARD_PASS);
+	assert_int_equal(ask(&rules, (struct guard_request){.host = "evil.example"}), GUARD_HOST);
+	assert_int_equal(ask(&rules, (struct guard_request){.host = "1.2.3.4.nip.io"}), GUARD_HOST);
+}
+
+/* On a shared machine: the user's own processes and root's, where it is known. */
+static void test_users(void **state)
+{
+	static const struct {
+		int64_t ours, theirs;
+		enum guard_answer answer;
+	} rows[] = {
+		{1000, 1000, GUARD_PASS}, {1000, 0, GUARD_PASS},  {1000, 1001, GUARD_USER},
+		{0, 1000, GUARD_USER},    {1000, -1, GUARD_PASS}, {-1, 1001, GUARD_PASS},
+	};
+	struct guard_rules rules = open_rules, closed = closed_rules;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		rules.user = rows[i].ours;
+		assert_int_equal(ask(&rules, (struct guard_request){.user = rows[i].theirs}),
+				 rows[i].answer);
+	}
+	closed.user = 1000;
+	assert_int_equal(ask(&closed, (struct guard_request){.user = 1001,
+							     .authorization = "Bearer " TOKEN}),
+			 GUARD_PASS);
 }
 
 static void test_site(void **state)
@@ -103,7 +130,9 @@ static void test_site(void **state)
 		{"same-site", "cors", "empty", "/api/v1/live", NULL, GUARD_SITE},
 		{NULL, NULL, NULL, "/", "http://localhost:8080", GUARD_PASS},
 		{NULL, NULL, NULL, "/", "http://localhost:9090", GUARD_SITE},
-		{NULL, NULL, NULL, "/", "https://localhost:8080", GUARD_SITE},
+		{NULL, NULL, NULL, "/", "https://localhost:8080", GUARD_PASS}, /* TLS before us */
+		{NULL, NULL, NULL, "/", "http://127.0.0.1:8080", GUARD_SITE},
+		{NULL, NULL, NULL, "/", "http://localhost", GUARD_SITE},
 		{NULL, NULL, NULL, "/", "http://evil.example:8080", GUARD_SITE},
 		{NULL, NULL, NULL, "/", "null", GUARD_SITE},
 	};
@@ -128,15 +157,15 @@ static void test_token(void **state)
 	assert_int_equal(ask(&closed_rules, (struct guard_request){.query_token = "x"}),
 			 GUARD_WRONG_TOKEN);
 	/* Links with the token lead to the page only. */
-	assert_int_equal(ask(&closed_rules, (struct guard_request){.query_token = TOKEN,
-								   .path = "/api/v1/runs"}),
+	assert_int_equal(ask(&closed_rules,
+			     (struct guard_request){.query_token = TOKEN, .path = "/api/v1/runs"}),
 			 GUARD_NO_TOKEN);
 	assert_int_equal(ask(&closed_rules,
-			     (struct guard_request){.cookie = "a=b; lapse=" TOKEN "; c=d"}),
+			     (struct guard_request){.cookie = "a=b; lapse_8080=" TOKEN "; c=d"}),
 			 GUARD_PASS);
-	assert_int_equal(ask(&closed_rules, (struct guard_request){.cookie = "xlapse=" TOKEN}),
+	assert_int_equal(ask(&closed_rules, (struct guard_request){.cookie = "lapse_8081=" TOKEN}),
 			 GUARD_NO_TOKEN);
-	assert_int_equal(ask(&closed_rules, (struct guard_request){.cookie = "lapse="}),
+	assert_int_equal(ask(&closed_rules, (struct guard_request){.cookie = "lapse_8080="}),
 			 GUARD_WRONG_TOKEN);
 	assert_int_equal(
 		ask(&closed_rules, (struct guard_request){.authorization = "bearer " TOKEN}),
@@ -170,7 +199,7 @@ static void test_acting(void **state)
 	assert_int_equal(ask(&open_rules, r), GUARD_SITE);
 	r.fetch_site = r.fetch_mode = NULL;
 	/* The cookie opens the door, but does not act. */
-	r.cookie = "lapse=" TOKEN;
+	r.cookie = "lapse_8080=" TOKEN;
 	r.page_token = NULL;
 	assert_int_equal(ask(&closed_rules, r), GUARD_NO_TOKEN);
 	r.page_token = "page";
@@ -182,9 +211,10 @@ static void test_acting(void **state)
 
 static void test_networks(void **state)
 {
-	static const char *const bad[] = {"", "x", "10.0.0.0/33", "10.0.0/8", "::/129", "1.2.3.4/-1",
-					  "1.2.3.4/", "1.2.3.4/8x",
-					  "0000:0000:0000:0000:0000:0000:0000:0000:0000:00001"};
+	static const char *const bad[] = {
+		"",         "x",          "10.0.0.0/33",
+		"10.0.0/8", "::/129",     "1.2.3.4/-1",
+		"1.2.3.4/", "1.2.3.4/8x", "0000:0000:0000:0000:0000:0000:0000:0000:0000:00001"};
 	struct guard_rules rules = open_rules;
 	struct guard_request r = {.method = "GET", .path = "/", .host = "localhost:8080"};
 	struct guard_net nets[2];
@@ -272,11 +302,11 @@ static void test_new_token(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_host),     cmocka_unit_test(test_default_port),
-		cmocka_unit_test(test_site),     cmocka_unit_test(test_token),
-		cmocka_unit_test(test_acting),   cmocka_unit_test(test_networks),
-		cmocka_unit_test(test_equal),    cmocka_unit_test(test_guessing),
-		cmocka_unit_test(test_new_token),
+		cmocka_unit_test(test_host),     cmocka_unit_test(test_literals),
+		cmocka_unit_test(test_users),    cmocka_unit_test(test_site),
+		cmocka_unit_test(test_token),    cmocka_unit_test(test_acting),
+		cmocka_unit_test(test_networks), cmocka_unit_test(test_equal),
+		cmocka_unit_test(test_guessing), cmocka_unit_test(test_new_token),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

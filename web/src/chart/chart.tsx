@@ -48,6 +48,8 @@ export interface ChartProps {
 	more?: { label: string; run: () => void }[];
 	/** Shown at the right of the title. */
 	aside?: ComponentChildren;
+	/** Without a legend: something beside the chart is one. */
+	bare?: boolean;
 	onWidth?: (px: number) => void;
 	/** A click on the plot at this x. */
 	onPick?: (x: number) => void;
@@ -409,12 +411,15 @@ export function Chart(props: ChartProps) {
 		{ label: "Copy link to this view", run: () => void navigator.clipboard.writeText(location.href).then(() => toast("Link copied."), () => toast("Copy the address of this page: it holds the view.", "error")) },
 	];
 	const nan = lines.reduce((n, l) => n + (l.nan ? Array.prototype.reduce.call(l.nan, (a, b) => (a as number) + (b as number), 0) as number : 0), 0);
+	const units = new Set(lines.filter((l) => l.side === "left").map((l) => l.unit));
+	const unit = units.size === 1 ? [...units].find((one) => !fmt.isCommonUnit(one)) : undefined;
 	const words = useMemo(() => summarize(heading, lines, (v, l) => fmt.value(v, l.unit, l.share)), [heading, lines]);
 
 	return (
 		<figure class="chart" data-chart={props.name} aria-label={heading}>
 			<figcaption>
 				<span class="chart-title"><bdi>{props.title}</bdi></span>
+				{unit && <span class="muted unit">{unit}</span>}
 				{log && <span class="flag" title={p?.below ? `${p.below} values are zero or less: a logarithmic scale cannot show them` : "logarithmic scale"}>log{p?.below ? ` −${p.below}` : ""}</span>}
 				{clip && <span class="flag" title="the axis covers the 5th to 95th percentile">clipped</span>}
 				{nan > 0 && <span class="flag bad" title="values that are NaN, marked ▲ at the lower edge">{fmt.count(nan)} NaN</span>}
@@ -431,7 +436,7 @@ export function Chart(props: ChartProps) {
 				{props.note != null && <div class="plot-note">{props.note}</div>}
 				{tip && <Tooltip tip={tip} axis={axis} />}
 			</div>
-			<Legend lines={lines} hidden={hidden} dark={dark} onHide={hide} />
+			{!props.bare && <Legend lines={lines} hidden={hidden} dark={dark} onHide={hide} />}
 		</figure>
 	);
 }

@@ -29,12 +29,16 @@ export interface Line {
 	own?: ArrayLike<number>;
 }
 
-/** Debiased exponential moving average: weight 0 (as it is) to 1 of what came before. NaN
- * stays and is passed over; a constant stays constant. */
-export function smooth(y: ArrayLike<number>, weight: number): Float64Array {
+/** Debiased exponential moving average. weight, 0 (as it is) to 1, is what remains of what
+ * came a thousandth of the x range before, so that lines with few points and with many are
+ * smoothed alike, and zooming in smooths what is seen. NaN stays and is passed over; a
+ * constant stays constant. */
+export function smooth(x: ArrayLike<number>, y: ArrayLike<number>, weight: number): Float64Array {
 	const out = new Float64Array(y.length);
+	const unit = ((x[x.length - 1] as number) - (x[0] as number)) / 1000 || 1;
 	let last = 0;
 	let norm = 0;
+	let at = NaN;
 
 	for (let i = 0; i < y.length; i++) {
 		const v = y[i] as number;
@@ -43,9 +47,12 @@ export function smooth(y: ArrayLike<number>, weight: number): Float64Array {
 			out[i] = v;
 			continue;
 		}
-		last = last * weight + (1 - weight) * v;
-		norm = norm * weight + (1 - weight);
-		out[i] = last / norm;
+		const w = Number.isNaN(at) ? weight : weight ** (((x[i] as number) - at) / unit);
+
+		at = x[i] as number;
+		last = last * w + (1 - w) * v;
+		norm = norm * w + (1 - w);
+		out[i] = norm > 0 ? last / norm : v;
 	}
 	return out;
 }

@@ -138,7 +138,7 @@ function yAxis(a: PlotAsk, side: "left" | "right", lines: readonly Line[]): uPlo
 
 	return {
 		scale: side === "left" ? "y" : "y2", side: side === "left" ? 3 : 1,
-		stroke: a.colors.text, font: FONT, size: 54, gap: 4, space: 32,
+		stroke: a.colors.text, font: FONT, size: 60, gap: 4, space: 32,
 		grid: { stroke: a.colors.grid, width: 1, show: side === "left" }, ticks: { show: false },
 		splits: (u, _i, lo, hi, incr, space) => {
 			const scale = u.scales[side === "left" ? "y" : "y2"];
@@ -160,7 +160,7 @@ function yAxis(a: PlotAsk, side: "left" | "right", lines: readonly Line[]): uPlo
 			if (scale?.distr === 3) {
 				const few = splits.length <= 8;
 
-				return splits.map((v) => (few || isPower(v) ? fmt.value(v, unit, share) : ""));
+				return splits.map((v) => (few || isPower(v) ? fmt.value(v, fmt.isCommonUnit(unit) ? unit : "", share) : ""));
 			}
 			const s = fmt.axisScale(Math.max(...splits.map(Math.abs), 0), unit, share);
 			const step = splits.length > 1 ? Math.abs((splits[1] as number) - (splits[0] as number)) / by : 1;
@@ -173,7 +173,7 @@ function yAxis(a: PlotAsk, side: "left" | "right", lines: readonly Line[]): uPlo
 }
 
 function tick(v: number, digits: number, label: string, step: number): string {
-	if (label === "" && v !== 0 && (step < 1e-5 || Math.abs(v) >= 1e6)) return Math.abs(v) >= 1e5 ? fmt.count(v) : v.toExponential(1);
+	if (label === "" && v !== 0 && step < 1e-5) return v.toExponential(1);
 	return v.toFixed(digits) + (label ? " " + label : "");
 }
 
@@ -258,7 +258,7 @@ export function plotOf(a: PlotAsk): Plot {
 		x: l.x,
 		ys: [
 			...(a.band && l.lo && l.hi && !l.faded ? [l.hi, l.lo] : []),
-			...(smoothing ? [l.y, smooth(l.y, a.smooth)] : [l.y]),
+			...(smoothing ? [l.y, smooth(l.x, l.y, a.smooth)] : [l.y]),
 		],
 	})));
 	const data: Cells[] = [];
@@ -329,7 +329,7 @@ export function plotOf(a: PlotAsk): Plot {
 		]),
 		options: {
 			ms: 1, scales, axes, series, bands,
-			padding: [10, right.length > 0 ? 0 : 12, 0, 0],
+			padding: [10, right.length > 0 ? 0 : 22, 0, 0],
 			legend: { show: false },
 			cursor: {
 				x: true, y: false,
@@ -384,15 +384,15 @@ export function drawMarks(u: uPlot, a: PlotAsk): void {
 		if (x < left || x > left + width || x - lastX < 2 * dpr) continue;
 		lastX = x;
 		ctx.strokeStyle = ctx.fillStyle = color;
-		ctx.globalAlpha = m.kind === "checkpoint" ? 0.35 : 0.6;
+		ctx.globalAlpha = m.kind === "checkpoint" ? 0.28 : 0.6;
 		ctx.setLineDash(m.kind === "alert" ? [] : [3 * dpr, 3 * dpr]);
 		ctx.beginPath();
 		ctx.moveTo(x, top);
 		ctx.lineTo(x, top + height);
 		ctx.stroke();
-		ctx.globalAlpha = 1;
+		ctx.globalAlpha = m.kind === "checkpoint" ? 0.6 : 1;
 		ctx.beginPath();
-		if (m.kind === "checkpoint") ctx.rect(x - 2.5 * dpr, top - 5 * dpr, 5 * dpr, 5 * dpr);
+		if (m.kind === "checkpoint") ctx.rect(x - 2 * dpr, top - 4 * dpr, 4 * dpr, 4 * dpr);
 		else {
 			ctx.moveTo(x - 4 * dpr, top - 6 * dpr);
 			ctx.lineTo(x + 4 * dpr, top - 6 * dpr);

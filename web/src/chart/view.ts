@@ -25,15 +25,15 @@ export interface View {
 	setClip(chart: string, on: boolean): void;
 }
 
-function flags(all: readonly string[], chart: string): boolean {
-	return all.includes("*") ? !all.includes("-" + chart) : all.includes(chart);
+function flags(all: readonly string[], chart: string, usual: readonly string[] = []): boolean {
+	return all.includes("*") || usual.includes(chart) ? !all.includes("-" + chart) : all.includes(chart);
 }
 
-function changed(all: readonly string[], chart: string, on: boolean): string[] {
+function changed(all: readonly string[], chart: string, on: boolean, usual: readonly string[] = []): string[] {
 	if (chart === "*") return on ? ["*"] : [];
 	const rest = all.filter((c) => c !== chart && c !== "-" + chart);
 
-	if (all.includes("*")) return on ? rest : [...rest, "-" + chart];
+	if (all.includes("*") || usual.includes(chart)) return on ? rest : [...rest, "-" + chart];
 	return on ? [...rest, chart] : rest;
 }
 
@@ -43,8 +43,11 @@ export function parseRange(text: string | null): [number, number] | null {
 	return a !== undefined && b !== undefined && Number.isFinite(a) && Number.isFinite(b) && a < b ? [a, b] : null;
 }
 
-/** The view in the address; `axis` is the axis of a page that shows no choice of its own. */
-export function useView(axis: Axis = "time"): View {
+const NONE: readonly string[] = [];
+
+/** The view in the address; `axis`: the usual axis of the page; `clipped`: charts (a constant
+ * list) that leave outliers out unless told otherwise. */
+export function useView(axis: Axis = "time", clipped: readonly string[] = NONE): View {
 	const { query } = usePlace();
 	const key = query.toString();
 
@@ -61,13 +64,13 @@ export function useView(axis: Axis = "time"): View {
 			smooth: weight > 0 && weight < 1 ? weight : 0,
 			band: query.get("band") !== "0",
 			log: (chart) => flags(logs, chart),
-			clip: (chart) => flags(clips, chart),
+			clip: (chart) => flags(clips, chart, clipped),
 			setAxis: (a) => setQuery({ axis: a === axis ? null : a, zoom: null }),
 			setRange: (r) => setQuery({ zoom: r ? `${digits(r[0])},${digits(r[1])}` : null }),
 			setSmooth: (w) => setQuery({ smooth: w > 0 ? Number(w.toFixed(3)) : null }),
 			setBand: (on) => setQuery({ band: on ? null : "0" }),
 			setLog: (c, on) => setQuery({ log: changed(logs, c, on) }),
-			setClip: (c, on) => setQuery({ clip: changed(clips, c, on) }),
+			setClip: (c, on) => setQuery({ clip: changed(clips, c, on, clipped) }),
 		};
 	}, [key, axis]);
 }

@@ -3,7 +3,7 @@
 // alerts.tsx - the page Alerts: what is wrong now, what was, and which checks look. What a rule
 // saw is drawn with the time in which it fired.
 import { useMemo, useState } from "preact/hooks";
-import { type ApiError, type Num, api, get, num, post, runUrl, useFetch } from "../api";
+import { type Alert, type AlertRule as Rule, type ApiError, api, num, post, runUrl, useFetch } from "../api";
 import { Chart, type Line, type Span } from "../chart/chart";
 import { linesOf } from "../chart/math";
 import * as fmt from "../fmt";
@@ -14,60 +14,8 @@ import { Badge, Choice, Name, type Tone, Time } from "../ui/bits";
 import { Menu } from "../ui/menu";
 import { Empty, ErrorState, Skeleton } from "../ui/states";
 import { toast } from "../ui/toast";
+import { Words } from "./words";
 import "./pages.css";
-
-interface Evidence {
-	id: string;
-	name: string;
-	labels: string;
-	unit: string;
-	pattern: string;
-}
-
-interface Alert {
-	id: string;
-	rule: string;
-	title: string;
-	severity: "info" | "warning" | "error";
-	state: "active" | "resolved" | "ended";
-	since: string;
-	until: string | null;
-	duration_s: number | null;
-	text: string;
-	do: string;
-	host: string;
-	process: string;
-	value: Num;
-	limit: Num;
-	unit: string;
-	from_ns: string;
-	to_ns: string | null;
-	series: Evidence[];
-	acknowledged: { by: string; at: string; note: string } | null;
-	silenced_until_ns: string | null;
-}
-
-interface Rule {
-	rule: string;
-	title: string;
-	severity: Alert["severity"];
-	looks_at: string;
-	test: string;
-	do: string;
-	state: "ok" | "firing" | "cannot-look" | "off";
-	why: string | null;
-	fired: number;
-	last_ns: string | null;
-	silenced_until_ns: string | null;
-}
-
-interface Answer {
-	watched: boolean;
-	why: string | null;
-	counts: { active: number; unacknowledged: number; silenced: number; history: number };
-	alerts: Alert[];
-	rules: Rule[];
-}
 
 const TONE: Record<Alert["severity"], Tone> = { info: "plain", warning: "warn", error: "bad" };
 const SILENCES = [["an hour", 3600], ["8 hours", 28_800], ["a day", 86_400], ["30 days", 2_592_000]] as const;
@@ -77,9 +25,9 @@ type Act = (what: "ack" | "silence", body: Record<string, unknown>, done: string
 
 export default function Alerts() {
 	const { id, live } = useRun();
-	const [part, setPart] = useParam("show", "active");
+	const [asked, setPart] = useParam("show");
 	const tick = useTick(live ? id : null, ["alert", "end", "gap"], 1000);
-	const answer = useFetch(`${id} ${tick}`, (signal) => get<Answer>(runUrl(id, "alerts"), { limit: 2000 }, signal), live ? 15_000 : 0);
+	const answer = useFetch(`${id} ${tick}`, (signal) => api.alerts(id, { limit: 2000 }, signal), live ? 15_000 : 0);
 	const a = answer.data;
 	const act: Act = async (what, body, done) => {
 		try {
@@ -100,6 +48,8 @@ export default function Alerts() {
 		Number(!!p.acknowledged || !!p.silenced_until_ns) - Number(!!q.acknowledged || !!q.silenced_until_ns) ||
 		ORDER[p.severity] - ORDER[q.severity] || q.since.localeCompare(p.since));
 	const past = a.alerts.filter((x) => x.state !== "active");
+	// Of a run that has ended, what it left is what there is to see.
+	const part = asked || (!live && past.length && !active.length ? "history" : "active");
 
 	return (
 		<div class="alerts">
@@ -113,7 +63,7 @@ export default function Alerts() {
 				)}
 			</div>
 			{!a.watched && <p class="notice warn">Nobody watched this run. <bdi>{a.why}</bdi></p>}
-			{part === "checks" ? <Rules rules={a.rules} act={act} />
+			{part === "checks" ? <Rules rules={a.rules} act={act} live={live} />
 				: part === "history" ? (past.length ? past.map((x) => <One key={x.id} a={x} run={id} act={act} />) : <Empty title="Nothing fired so far"><Checks rules={a.rules} /></Empty>)
 					: active.length ? active.map((x, i) => <One key={x.id} a={x} run={id} act={act} open={i < 3} />)
 						: a.watched && (
@@ -140,10 +90,10 @@ function Checks({ rules }: { rules: readonly Rule[] }) {
 
 	return (
 		<>
-			<p class="muted">{running.length} of {rules.length} checks run on this run:</p>
+			<p class="muted">{running.length} of {rules.length} checks look for:</p>
 			<ul class="checks">
-				{running.map((r) => <li title={r.test}><span class="ok" aria-hidden="true">✓</span> <Name text={r.title} most={60} /></li>)}
-				{not.map((r) => <li class="muted" title={r.why ?? undefined}><span aria-hidden="true">–</span> <Name text={r.title} most={60} /></li>)}
+				{running.map((r) => <li title={r.test}><i class="dot still good" /> <Name text={r.title} most={60} /></li>)}
+				{not.map((r) => <li class="muted" title={r.why ?? undefined}><i class="dot still" /> <Name text={r.title} most={60} /></li>)}
 			</ul>
 		</>
 	);
@@ -167,7 +117,7 @@ function One({ a, run, act, open = false }: { a: Alert; run: string; act: Act; o
 			<header>
 				<Badge tone={TONE[a.severity]}>{a.severity}</Badge>
 				<h2><Name text={a.title} most={80} /></h2>
-				<span class="muted">{is ? <>since <Time ms={since} how="ago" /></> : <><Time ms={since} /> · lasted {fmt.seconds(a.duration_s)}{a.state === "ended" && ", until the run ended"}</>}</span>
+				<span class="muted">{is ? <>since <Time ms={since} how="ago" /></> : <><Time ms={since} /> {!!a.duration_s && <> · lasted {fmt.seconds(a.duration_s)}</>}{a.state === "ended" && !!a.duration_s && ", until the run ended"}</>}</span>
 				<span class="spring" />
 				{!a.acknowledged && !asking && <button type="button" class="button" onClick={() => ask(true)}>Acknowledge</button>}
 				{is && !quiet && (
@@ -182,8 +132,8 @@ function One({ a, run, act, open = false }: { a: Alert; run: string; act: Act; o
 					<button type="button" class="button" onClick={() => ask(false)}>Cancel</button>
 				</form>
 			)}
-			<p><bdi>{fmt.shorten(a.text, 600)}</bdi></p>
-			{a.do && <p class="do"><span aria-hidden="true">→</span> <bdi>{fmt.shorten(a.do, 600)}</bdi></p>}
+			<p><Words text={a.text.startsWith(`${a.title}: `) ? a.text.slice(a.title.length + 2) : a.text} /></p>
+			{a.do && <p class="do"><span aria-hidden="true">→</span> <Words text={a.do} /></p>}
 			<p class="meta muted">
 				rule <code>{a.rule}</code>{a.host && <> · <Name text={a.host} most={40} /></>}{a.process && a.process !== "host" && <> · <Name text={a.process} most={40} /></>}
 				{a.acknowledged && <> · acknowledged by <Name text={a.acknowledged.by} most={40} /> <Time ms={Date.parse(a.acknowledged.at)} how="ago" />{a.acknowledged.note && <>: <bdi>{fmt.shorten(a.acknowledged.note, 300)}</bdi></>}</>}
@@ -239,7 +189,7 @@ const STATE: Record<Rule["state"], { text: string; tone: Tone }> = {
 	"cannot-look": { text: "cannot look", tone: "plain" }, off: { text: "off", tone: "plain" },
 };
 
-function Rules({ rules, act }: { rules: readonly Rule[]; act: Act }) {
+function Rules({ rules, act, live }: { rules: readonly Rule[]; act: Act; live: boolean }) {
 	return (
 		<ul class="rules" aria-label="Checks">
 			{rules.map((r) => {
@@ -247,14 +197,13 @@ function Rules({ rules, act }: { rules: readonly Rule[]; act: Act }) {
 
 				return (
 					<li class={r.state}>
-						<Badge tone={STATE[r.state].tone}>{STATE[r.state].text}</Badge>
 						<div>
-							<b><Name text={r.title} most={80} /></b> <span class="muted">{r.severity}</span>
+							<b><Name text={r.title} most={80} /></b> <Badge tone={STATE[r.state].tone}>{!live && r.state === "ok" ? "looked" : STATE[r.state].text}</Badge> <span class="muted">{r.severity}</span>
 							<div><bdi>{fmt.shorten(r.test, 400)}</bdi></div>
 							<div class="muted">looks at <code>{fmt.shorten(r.looks_at, 200)}</code>{r.why && <> · <bdi>{fmt.shorten(r.why, 300)}</bdi></>}</div>
 						</div>
 						<div class="fired num">{r.fired ? <>fired {fmt.group(r.fired)}×<br /><Time ms={fmt.toMs(r.last_ns)} how="ago" /></> : <span class="muted">never fired</span>}</div>
-						{quiet === null ? (
+						{quiet === null ? live && (
 							<Menu label={`Silence ${r.title}`} items={SILENCES.map(([text, s]) => ({ label: `for ${text}`, run: () => void act("silence", { rule: r.rule, for_s: s }, `Silent for ${text}.`) }))}>Silence</Menu>
 						) : <button type="button" class="button" title={`silent until ${fmt.local(quiet)}`} onClick={() => void act("silence", { rule: r.rule, for_s: 0 }, "Not silent any more.")}>End the silence</button>}
 					</li>

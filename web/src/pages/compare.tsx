@@ -23,14 +23,13 @@ import "./pages.css";
 
 const MOST_RUNS = 20;
 const CHARTS = 6;
+const OWN = /^alert\.watch$/; // what lapse keeps for itself
 
 interface Run {
 	id: string;
 	name: string;
 	project: string;
 	outcome: string;
-	exit_code?: number | null;
-	signal?: string | null;
 	start: string | null;
 	duration_s: number | null;
 	steady: { step_first: number | null; step_last: number | null } | null;
@@ -151,7 +150,7 @@ function Compared({ runs }: { runs: readonly string[] }) {
 }
 
 const WORD: Record<Difference["verdict"], [string, Tone]> = {
-	better: ["better", "good"], worse: ["worse", "bad"], differs: ["differs", "live"], same: ["same", "plain"], "not-enough": ["too little data", "plain"],
+	better: ["better", "good"], worse: ["worse", "bad"], differs: ["differs", "live"], same: ["same", "plain"], "not-enough": ["unclear", "plain"],
 };
 
 function signed(v: number | null): string {
@@ -178,13 +177,13 @@ function Differences({ c, shown, toggle }: { c: Comparison; shown: readonly stri
 				<Switch on={only} set={setOnly}>only what differs</Switch>
 			</div>
 			<div class="scroll" tabIndex={0} role="region" aria-label="Table of differences">
-				<table class="plain forest">
+				<table class="sheet forest">
 					<thead>
 						<tr>
 							<th scope="col">metric</th>
-							<th scope="col" class="num"><i class="swatch" style={{ "--c": pen(0, dark).color }} /> base</th>
+							<th scope="col" class="num value"><i class="swatch" style={{ "--c": pen(0, dark).color }} /> base</th>
 							{others.length > 1 && <th scope="col">run</th>}
-							<th scope="col" class="num">{others.length > 1 ? "median" : <><i class="swatch" style={{ "--c": pen(1, dark).color }} /> <Name text={others[0]!.name} most={24} /></>}</th>
+							<th scope="col" class="num value">{others.length > 1 ? "median" : <><i class="swatch" style={{ "--c": pen(1, dark).color }} /> <Name text={others[0]!.name} most={24} /></>}</th>
 							<th scope="col" class="num">difference</th>
 							<th scope="col" class="plotted"><Axis s={scale} /></th>
 							<th scope="col" />
@@ -206,11 +205,11 @@ function Differences({ c, shown, toggle }: { c: Comparison; shown: readonly stri
 													<Name text={idOf(m)} most={48} />
 												</button>
 											</th>
-											<td class="num" rowSpan={others.length} title={base ? `${show(base.p5)} to ${show(base.p95)} (5th to 95th percentile of ${fmt.group(base.n)})` : undefined}>{show(base?.median)}</td>
+											<td class="num value" rowSpan={others.length} title={base ? `${show(base.p5)} to ${show(base.p95)} (5th to 95th percentile of ${fmt.group(base.n)})` : undefined}>{show(base?.median)}</td>
 										</>
 									)}
 									{others.length > 1 && <td><i class="swatch" style={{ "--c": pen(k + 1, dark).color }} /> <Name text={r.name} most={24} /></td>}
-									<td class="num" title={v ? `${show(v.p5)} to ${show(v.p95)} (5th to 95th percentile of ${fmt.group(v.n)})` : undefined}>{show(v?.median)}</td>
+									<td class="num value" title={v ? `${show(v.p5)} to ${show(v.p95)} (5th to 95th percentile of ${fmt.group(v.n)})` : undefined}>{show(v?.median)}</td>
 									<td class="num">{d ? signed(d.relative) : fmt.UNKNOWN}</td>
 									<td class="plotted">{d && <Bar d={d} s={scale} m={m} />}</td>
 									<td>{d && <Badge tone={WORD[d.verdict][1]} title={d.why}>{WORD[d.verdict][0]}</Badge>}</td>
@@ -225,14 +224,15 @@ function Differences({ c, shown, toggle }: { c: Comparison; shown: readonly stri
 	);
 }
 
-const W = 220;
+const W = 240;
+const EDGE = 26; // for half a label, and for arrows
+
+const across = (s: ForestScale, v: number) => EDGE + place(s, v).x * (W - 2 * EDGE);
 
 function Axis({ s }: { s: ForestScale }) {
-	const end = s.ticks.length - 1;
-
 	return (
 		<svg class="forest-axis" width={W} height={16} viewBox={`0 0 ${W} 16`} aria-hidden="true">
-			{s.ticks.map((t, i) => <text x={place(s, t).x * W} y={12} text-anchor={i === 0 ? "start" : i === end ? "end" : "middle"}>{t === 0 ? "0" : signed(t).replace(".0 ", " ")}</text>)}
+			{s.ticks.map((t) => <text x={across(s, t)} y={12} text-anchor="middle">{t === 0 ? "0" : signed(t).replace(".0 ", " ")}</text>)}
 		</svg>
 	);
 }
@@ -244,16 +244,17 @@ function Bar({ d, s, m }: { d: Difference; s: ForestScale; m: Metric }) {
 	const hi = place(s, d.relative_high ?? d.relative);
 	const at = place(s, d.relative);
 	const text = `${idOf(m)}: ${signed(d.relative)}, interval ${signed(d.relative_low)} to ${signed(d.relative_high)}. ${d.why}`;
-	const x = (p: { x: number }) => 5 + p.x * (W - 10);
+	const x = (p: { x: number }) => EDGE + p.x * (W - 2 * EDGE);
+	const out = at.beyond !== 0;
 
 	return (
 		<svg class={`forest-bar ${d.verdict}`} width={W} height={18} viewBox={`0 0 ${W} 18`} role="img" aria-label={text}>
 			<title>{text}</title>
-			{s.ticks.map((t) => <line class={t === 0 ? "zero" : "tick"} x1={x(place(s, t))} x2={x(place(s, t))} y1={0} y2={18} />)}
-			<line class="span" x1={x(lo)} x2={x(hi)} y1={9} y2={9} />
-			{lo.beyond < 0 ? <path d="M1 9l6-4v8z" /> : <line class="span" x1={x(lo)} x2={x(lo)} y1={5} y2={13} />}
-			{hi.beyond > 0 ? <path d={`M${W - 1} 9l-6-4v8z`} /> : <line class="span" x1={x(hi)} x2={x(hi)} y1={5} y2={13} />}
-			{at.beyond === 0 && <circle cx={x(at)} cy={9} r={3.5} />}
+			{s.ticks.map((t) => <line class={t === 0 ? "zero" : "tick"} x1={across(s, t)} x2={across(s, t)} y1={0} y2={18} />)}
+			<line class="span" x1={x(lo) - (lo.beyond < 0 ? 12 : 0)} x2={x(hi) + (hi.beyond > 0 ? 12 : 0)} y1={9} y2={9} />
+			{lo.beyond < 0 ? <path d={`M${EDGE - 18} 9l8-4v8z`} /> : !out && <line class="span" x1={x(lo)} x2={x(lo)} y1={5} y2={13} />}
+			{hi.beyond > 0 ? <path d={`M${W - EDGE + 18} 9l-8-4v8z`} /> : !out && <line class="span" x1={x(hi)} x2={x(hi)} y1={5} y2={13} />}
+			{!out && <circle cx={x(at)} cy={9} r={3.5} />}
 		</svg>
 	);
 }
@@ -315,7 +316,8 @@ function OverlayChart({ c, metric, view, away }: { c: Comparison; metric: string
 			throw e;
 		}
 	})));
-	const lines = useMemo(() => (answer.data ?? []).filter((l): l is Line => l !== null), [answer.data]);
+	const lines = useMemo(() => (answer.data ?? []).filter((l): l is Line => l !== null && l.x.length > 0), [answer.data]);
+	const stepless = axis === "step" && !!answer.data?.some((l) => l?.x.length === 0);
 	const lack = answer.data ? answer.data.length - lines.length : 0;
 
 	return (
@@ -323,7 +325,7 @@ function OverlayChart({ c, metric, view, away }: { c: Comparison; metric: string
 			<Chart
 				name={metric} heading={metric} title={<Name text={metric} most={60} />} lines={lines} axis={axis} range={view.range} onZoom={view.setRange} group="compare" height={190}
 				smooth={view.smooth} band={view.band && c.runs.length < 4} log={view.log(metric)} onLog={(on) => view.setLog(metric, on)} clip={view.clip(metric)} onClip={(on) => view.setClip(metric, on)}
-				loading={answer.loading && seen} note={answer.error?.message ?? (answer.data && !lines.length ? "None of these runs has it." : undefined)} onWidth={setWidth}
+				loading={answer.loading && seen} note={answer.error?.message ?? (answer.data && !lines.length ? (stepless ? "It has no steps: choose “since start”." : "None of these runs has it.") : undefined)} onWidth={setWidth}
 				aside={lack > 0 && lines.length > 0 ? <span class="muted">{lack} without</span> : undefined}
 				more={[{ label: "Take this chart away", run: away }]}
 			/>
@@ -347,10 +349,20 @@ function useAll(runs: readonly Run[], wanted: boolean): Setting[] | null {
 
 		details.data.forEach((d: RunDetail, i) => {
 			for (const key of ["command", "cwd", "user", "hosts", "project"] as const) put(i, "run", key, String(d.run[key] ?? ""));
-			for (const a of d.attributes) put(i, a.key.split("/")[0] ?? "", a.key, a.value);
+			for (const a of d.attributes) if (!OWN.test(a.key)) put(i, a.key.includes("/") ? a.key.split("/")[0]! : "attribute", a.key, a.value);
 		});
 		return [...rows.values()];
 	}, [details.data]);
+}
+
+/** "exited 0", "killed SIGKILL" as a run's own keys. */
+function ended(words: string): { outcome: string; exit_code: number | null; signal: string | null } {
+	const [first = "", rest = ""] = words.split(" ");
+
+	return {
+		outcome: first === "killed" ? "signaled" : words === "out of memory" ? "oom" : first,
+		exit_code: first === "exited" ? Number(rest) : null, signal: first === "killed" ? rest : null,
+	};
 }
 
 function Settings({ c }: { c: Comparison }) {
@@ -358,7 +370,7 @@ function Settings({ c }: { c: Comparison }) {
 	const [everything, setEverything] = useFlag("all");
 	const [find, setFind] = useState("");
 	const all = useAll(c.runs, everything);
-	const differing: Setting[] = [...c.about.map((a) => ({ ...a, group: "run" })), ...c.attributes];
+	const differing: Setting[] = [...c.about.map((a) => ({ ...a, group: "run" })), ...c.attributes].filter((s) => !OWN.test(s.key));
 	const rows = (everything && all ? all : differing).filter((r) => r.key.toLowerCase().includes(find.toLowerCase()));
 	const groups = [...new Set(rows.map((r) => r.group))];
 
@@ -373,14 +385,14 @@ function Settings({ c }: { c: Comparison }) {
 				<Switch on={everything} set={setEverything}>also what is the same</Switch>
 			</div>
 			<div class="scroll" tabIndex={0} role="region" aria-label="Table of settings">
-				<table class="plain settings">
+				<table class="sheet settings">
 					<thead>
 						<tr><th scope="col">setting</th>{c.runs.map((r, i) => <th scope="col"><i class="swatch" style={{ "--c": pen(i, dark).color }} /> <Name text={r.name} most={28} /></th>)}</tr>
 					</thead>
 					<tbody>
-						<tr><th scope="row">outcome</th>{c.runs.map((r) => <td><Outcome run={{ outcome: r.outcome, exit_code: r.exit_code ?? null, signal: r.signal ?? null }} /></td>)}</tr>
+						<tr><th scope="row">outcome</th>{c.runs.map((r) => <td><Outcome run={ended(r.outcome)} /></td>)}</tr>
 						<tr><th scope="row">started</th>{c.runs.map((r) => <td><Time ms={r.start ? Date.parse(r.start) : null} /></td>)}</tr>
-						<tr><th scope="row">took</th>{c.runs.map((r) => <td class="num">{fmt.seconds(r.duration_s)}</td>)}</tr>
+						<tr><th scope="row">took</th>{c.runs.map((r) => <td>{fmt.seconds(r.duration_s)}</td>)}</tr>
 						{groups.map((g) => (
 							<Fragment key={g}>
 								{groups.length > 1 && <tr class="group"><th scope="rowgroup" colSpan={c.runs.length + 1}>{g || "attribute"}</th></tr>}

@@ -6,8 +6,8 @@
 /** Colours from 0 to 1, one hue to the next with luminance always falling (light) or rising
  * (dark): what is busy stands out from the page, and is told apart without seeing colours. */
 export const RAMP = {
-	light: ["#edf2f7", "#c9deee", "#93c1e2", "#4f97cd", "#2266ab", "#0d3b7d", "#1a1045"],
-	dark: ["#151c26", "#163a5c", "#1c6096", "#318fc3", "#68bddb", "#b5e0d5", "#fdf2a3"],
+	light: ["#edf2f7", "#c9deee", "#93c1e2", "#4f97cd", "#2266ab", "#124a90", "#0a2c64"],
+	dark: ["#151c26", "#163a5c", "#1c6096", "#2f8bbf", "#55b3d3", "#8ed3cf", "#d8eeb0"],
 };
 
 const CHANNELS = [16, 8, 0] as const;

@@ -41,7 +41,7 @@ function useWidth<T extends HTMLElement>(): [preact.RefObject<T>, number] {
 }
 
 export function Heatmap(p: HeatmapProps) {
-	const gutter = p.gutter ?? 56;
+	const gutter = p.gutter ?? 60;
 	const [box, boxWidth] = useWidth<HTMLDivElement>();
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const [at, setAt] = useState<{ row: number; x: number } | null>(null);
@@ -108,7 +108,7 @@ export function Heatmap(p: HeatmapProps) {
 		<div class="heat" ref={box}>
 			<svg class="heat-labels" width={gutter} height={height} aria-hidden="true">
 				{p.rows.map((r, i) => i % every ? null : (
-					<text x={gutter - 6} y={i * rowH + Math.min(rowH, 14) - 3} text-anchor="end">{r.label}</text>
+					<text x={gutter - 6} y={Math.max(8, i * rowH + rowH / 2 + 3.5)} text-anchor="end">{r.label}</text>
 				))}
 			</svg>
 			<div class="heat-plot">

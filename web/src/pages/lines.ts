@@ -39,7 +39,7 @@ export interface Lines {
 
 /** These series as lines that grow, at most MOST; null: do not ask yet. */
 export function useLines(
-	run: string, ids: readonly string[] | null, axis: "time" | "relative", range: [number, number] | null, live: boolean, points = 600,
+	run: string, ids: readonly string[] | null, axis: "time" | "relative", range: [number, number] | null, live: boolean, points: number,
 ): Lines {
 	const key = ids?.slice(0, MOST).join(" ") ?? "";
 	const ask = useMemo(

@@ -9,14 +9,16 @@ import { useMarks } from "../chart/marks";
 import { useView } from "../chart/view";
 import * as fmt from "../fmt";
 import { useTick } from "../live";
-import { roleColor } from "../palette";
+import { partPens, pen } from "../palette";
 import { href } from "../router";
-import { useRun } from "../run";
+import { domainOf, useRun } from "../run";
 import { useTheme } from "../theme";
 import { Badge, Figure, Name, ProgressBar, Shares, Time } from "../ui/bits";
 import { ErrorState, Skeleton } from "../ui/states";
 
 const LOSSES = ["loss", "train/loss", "train_loss", "val/loss", "val_loss", "eval/loss"];
+/** The first step warms up: its time says nothing of the others. */
+const CLIPPED = ["step"];
 const MACHINE = ["gpu/busy", "gpu/memory/used", "gpu/memory/total", "gpu/temperature", "cpu/busy", "memory/used", "memory/total", "tree/rss", "memory/limit"];
 
 function last(lines: readonly Line[], name: string, which: "y" | "hi" = "y"): number | null {
@@ -66,7 +68,7 @@ function Figures({ d, machine, alerts }: { d: RunDetail; machine: readonly Line[
 				: <Figure label="Left" tone={quiet ? "warn" : undefined} sub={quiet ? `last step ${fmt.seconds(p.quiet_s)} ago` : `${fmt.seconds(p.elapsed_s ?? d.run.duration_s)} so far`}>{p.eta_s == null ? fmt.UNKNOWN : fmt.seconds(p.eta_s)}</Figure>}
 			<Figure label="Steps" sub={rate} href={go("phases")} title="where a step's time goes">{p.steps_s != null ? `${fmt.count(p.steps_s)}/s` : p.step_p50_s != null ? fmt.seconds(p.step_p50_s) : fmt.UNKNOWN}</Figure>
 			<Figure label={d.loss?.name ?? "Loss"} tone={loss != null && !Number.isFinite(loss) ? "bad" : undefined} sub={d.loss?.best != null ? `best ${fmt.number(num(d.loss.best), 4)}` : ""} href={go("training")}>{fmt.number(loss, 4)}</Figure>
-			{busy != null || gpuUsed != null ? <Figure label="GPU" sub={[heat != null ? `${Math.round(heat)} °C` : "", gpuUsed != null ? `${fmt.bytes(gpuUsed)}${gpuTotal ? ` of ${fmt.bytes(gpuTotal)}` : ""}` : ""].filter(Boolean).join(" · ")} href={go("system")} title="mean of all; memory of the fullest">{fmt.percent(busy)}</Figure>
+			{busy != null || gpuUsed != null ? <Figure label="GPU" sub={[heat != null ? `${Math.round(heat)} °C` : "", gpuUsed != null ? fmt.bytesOf(gpuUsed, gpuTotal) : ""].filter(Boolean).join(" · ")} href={go("system")} title="mean of all; memory of the fullest">{fmt.percent(busy)}</Figure>
 				: <Figure label="CPU" sub="no GPU was read" href={go("system")}>{fmt.percent(cpu)}</Figure>}
 			<Figure label="Memory" sub={rss != null ? (limit ? `of ${fmt.bytes(limit)}` : "of the run's processes") : ""} href={go("system")} title="resident memory of the run's processes">{fmt.bytes(rss ?? last(machine, "memory/used"))}</Figure>
 			<Figure label="Alerts" tone={active ? "bad" : undefined} sub={alerts ? (alerts.watched ? `${alerts.counts.history} before` : "not watched") : ""} href={go("alerts")}>{alerts ? (active ? `${active} active` : "none active") : fmt.UNKNOWN}</Figure>
@@ -79,13 +81,14 @@ function Figures({ d, machine, alerts }: { d: RunDetail; machine: readonly Line[
 function VerdictPanel({ verdict, id }: { verdict: ReturnType<typeof useFetch<Verdict>>; id: string }) {
 	const { dark } = useTheme();
 	const v = verdict.data;
+	const pens = partPens(v?.parts ?? []);
 
 	return (
 		<section class="panel verdict">
 			<h2>Where a step's time goes {v?.step && <span class="muted num">median {fmt.seconds(v.step.p50_s)}</span>}<span class="spring" /><a href={href(["run", id, "phases"])}>Phases</a></h2>
 			{!v ? (verdict.error ? <p class="muted">{verdict.error.message}</p> : <Skeleton height={22} rows={2} />) : v.parts.length === 0 ? <p class="muted">{v.why_not ?? "No steps were recorded."}</p> : (
 				<>
-					<Shares label="a step" parts={v.parts.filter((p) => p.permille > 0).map((p) => ({ name: p.name, share: p.permille / 1000, color: roleColor(p.role, dark), title: `${p.name}: median ${fmt.seconds(p.p50_s)}, 95 % within ${fmt.seconds(p.p95_s)}` }))} />
+					<Shares label="a step" parts={v.parts.map((p, i) => ({ name: p.name, share: p.permille / 1000, color: pen(pens[i] ?? 7, dark).color, title: `${p.name}: median ${fmt.seconds(p.p50_s)}, 95 % within ${fmt.seconds(p.p95_s)}` })).filter((p) => p.share > 0)} />
 					<p class="verdict-text"><bdi>{v.bound.sentence}</bdi>{v.bound.advice && <span class="muted"> <bdi>{v.bound.advice}</bdi></span>}</p>
 				</>
 			)}
@@ -171,7 +174,7 @@ function Events({ page, id }: { page: EventPage | null; id: string }) {
 export default function OverviewPage() {
 	const run = useRun();
 	const { id, live, data: d } = run;
-	const view = useView("time");
+	const view = useView("time", CLIPPED);
 	const tick = useTick(live ? id : null, ["alert", "end"], 1000);
 	const slow = useTick(live ? id : null, ["points"], 10_000);
 	const verdict = useFetch<Verdict>(`verdict ${id} ${slow}`, (signal) => api.verdict(id, {}, signal));
@@ -179,6 +182,7 @@ export default function OverviewPage() {
 	const machine = useQuery(id, useMemo(() => ({ series: MACHINE, points: 20, axis: "time" as const, group: "none" }), []), live);
 	const lines = useMemo(() => liveLines(machine, { axis: "time" }), [machine.data]);
 	const marks = useMarks(id, live, view.axis, run.startMs, { events: true, epochs: false });
+	const domain = useMemo(() => domainOf(d, view.axis), [d?.run.start, d?.run.end, view.axis]);
 	const many = (d?.processes.filter((p) => p.rank != null).length ?? 0) > 1;
 	const hosts = (d?.run.hosts.split(",").length ?? 1) > 1;
 
@@ -192,10 +196,10 @@ export default function OverviewPage() {
 				<AlertList page={alerts.data} id={id} />
 			</div>
 			<div class="grid two">
-				<SeriesChart run={id} live={live} view={view} name="loss" title="Loss" series={LOSSES} group={many ? "none" : undefined} marks={marks.marks} empty="No loss was recorded: record a gauge named loss." />
-				<SeriesChart run={id} live={live} view={view} name="cpu-gpu" title="CPU and GPU memory" heading="CPU (left) and GPU memory (right)" series={["cpu/busy"]} right={["gpu/memory/used"]} group={hosts ? "none" : undefined} marks={marks.marks} empty="The machine was not read." />
-				<SeriesChart run={id} live={live} view={view} name="step" title="Step time" series={["step"]} group={many ? "none" : undefined} marks={marks.marks} empty="No steps: mark them with a span named step." />
-				<SeriesChart run={id} live={live} view={view} name="gpu" title="GPU busy" series={["gpu/busy"]} group={hosts ? "none" : undefined} marks={marks.marks} empty="No GPU was read. lapse doctor says why." />
+				<SeriesChart run={id} live={live} view={view} name="loss" title="Loss" series={LOSSES} group={many ? "none" : undefined} marks={marks.marks} domain={domain} empty="No loss was recorded: record a gauge named loss." />
+				<SeriesChart run={id} live={live} view={view} name="cpu-gpu" title="CPU and GPU memory" heading="CPU (left) and GPU memory (right)" series={["cpu/busy"]} right={["gpu/memory/used"]} group={hosts ? "none" : undefined} marks={marks.marks} domain={domain} empty="The machine was not read." />
+				<SeriesChart run={id} live={live} view={view} name="step" title="Step time" series={["step"]} group={many ? "none" : undefined} marks={marks.marks} domain={domain} empty="No steps: mark them with a span named step." />
+				<SeriesChart run={id} live={live} view={view} name="gpu" title="GPU busy" series={["gpu/busy"]} group={hosts ? "none" : undefined} marks={marks.marks} domain={domain} empty="No GPU was read. lapse doctor says why." />
 			</div>
 			<div class="grid two">
 				<Facts d={d} />

@@ -3,11 +3,11 @@
 // phases.tsx - the page Phases: what a step is made of, as the verdict has it (docs/http.md):
 // over steps, in percentiles, by rank, and the slowest steps.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { get, runUrl, useFetch } from "../api";
+import { api, type Verdict, useFetch } from "../api";
 import { Chart, type Line } from "../chart/chart";
 import * as fmt from "../fmt";
 import { useTick } from "../live";
-import { pen } from "../palette";
+import { partPens, pen } from "../palette";
 import { href, useFlag, useParam } from "../router";
 import { useRun } from "../run";
 import { useTheme } from "../theme";
@@ -15,48 +15,12 @@ import { Name, Shares, Switch, Time } from "../ui/bits";
 import { Command, Empty, ErrorState, Skeleton } from "../ui/states";
 import { type Column, Table } from "../ui/table";
 import { useOwnView } from "./lines";
-import { type Bins, along, partPens, stack } from "./stack";
+import { along, slowSteps, stack } from "./stack";
 import "./pages.css";
 
-interface Times {
-	mean_s: number;
-	p50_s: number;
-	p95_s: number;
-	p99_s: number;
-	max_s: number;
-}
-
-interface Part extends Times {
-	name: string;
-	role: string;
-	permille: number;
-	share: number;
-}
-
-interface SlowStep {
-	rank: number | null;
-	step: number;
-	start: string | null;
-	seconds: number;
-	over_s: number;
-	most: string;
-	permille: number[];
-	artifacts: { name: string; kind: string }[];
-}
-
-interface Verdict {
-	why_not: string | null;
-	steps: { first: number; last: number; count: number; of: number; warmup: number; is_cut: boolean; ranks: number } | null;
-	step: Times | null;
-	parts: Part[];
-	beside: { name: string; share: number }[];
-	between: { share: number; parts: { name: string; seconds: number; count: number }[] } | null;
-	bound: { kind: string; title: string; sentence: string; why: string; advice: string } | null;
-	ranks: { rank: number | null; host: string; process: number; steps: number; p50_s: number; own_s: number; permille: number[] }[];
-	slowest: SlowStep[];
-	histogram: { edges_s: number[]; counts: number[] } | null;
-	bins: Bins | null;
-}
+type Times = NonNullable<Verdict["step"]>;
+type Part = Verdict["parts"][number];
+type SlowStep = Verdict["slowest"][number];
 
 export default function Phases() {
 	const { id, live } = useRun();
@@ -66,7 +30,7 @@ export default function Phases() {
 	const tick = useTick(live ? id : null, ["points", "end"], 5000);
 	const [from, to] = view.range ? [Math.max(0, Math.floor(view.range[0])), Math.ceil(view.range[1])] : [warm ? 0 : null, null];
 	const answer = useFetch(`${id} ${rank} ${from} ${to} ${tick}`, (signal) =>
-		get<Verdict>(runUrl(id, "verdict"), { rank, from, to, bins: 240, slowest: 20 }, signal));
+		api.verdict(id, { rank, from, to, bins: 240, slowest: 200 }, signal));
 	// All ranks stay in the list when one is chosen.
 	const [ranks, setRanks] = useState<(number | null)[]>([]);
 
@@ -113,9 +77,9 @@ function Found({ v, run, view, loading }: { v: Verdict; run: string; view: Retur
 
 	return (
 		<>
-			<section class="verdict">
+			<section class="panel">
 				<Shares label="A step's time" parts={v.parts.map((p, i) => ({ name: p.name, share: p.permille / 1000, color: colors[i]! }))} />
-				{v.bound && <p><b>{v.bound.sentence}</b> <span class="muted">{v.bound.why}</span> {v.bound.advice}</p>}
+				{v.bound && <p class="bound"><b>{v.bound.sentence}</b> <span class="muted">{v.bound.why}</span> {v.bound.advice}</p>}
 			</section>
 			<Chart
 				name="composition" title="Time of a step, by phase" lines={lines} axis="step" range={view.range} domain={domain} onZoom={view.setRange}
@@ -174,7 +138,7 @@ function Percentiles({ v, colors }: { v: Verdict; colors: readonly string[] }) {
 		{ id: "name", title: "phase", width: "minmax(6rem, 1.6fr)", cell: (r) => (
 			<span title={r.role && r.role !== r.name ? `counts as ${r.role}` : undefined}>{r.color ? <i class="swatch" style={{ "--c": r.color }} /> : <i class="swatch none" />} {r.color ? <Name text={r.name} most={40} /> : <b>step</b>}</span>
 		) },
-		{ id: "share", title: "share", num: true, width: "4rem", cell: (r) => fmt.percent(r.share) },
+		{ id: "share", title: "share", num: true, width: "5.2rem", cell: (r) => fmt.percent(r.share) },
 		time("mean_s", "mean", 2), time("p50_s", "median"), time("p95_s", "95 %", 1), time("p99_s", "99 %"), time("max_s", "max", 1),
 	];
 
@@ -210,7 +174,7 @@ function Histogram({ h, step }: { h: { edges_s: number[]; counts: number[] }; st
 				onPointerMove={(e) => setAt(where(e))} onPointerLeave={() => setAt(null)}
 			>
 				{h.counts.map((c, i) => (
-					<rect class={"bar" + (i === at ? " at" : "")} x={(i / n) * W + 0.5} width={Math.max(1, W / n - 1)} y={H - Math.max(c ? 1.5 : 0, (c / most) * (H - 4))} height={Math.max(c ? 1.5 : 0, (c / most) * (H - 4))} />
+					<rect class={"column" + (i === at ? " at" : "")} x={(i / n) * W + 0.5} width={Math.max(1, W / n - 1)} y={H - Math.max(c ? 1.5 : 0, (c / most) * (H - 4))} height={Math.max(c ? 1.5 : 0, (c / most) * (H - 4))} />
 				))}
 				{marks.map(([, s]) => <line class="mark" x1={along(h.edges_s, s) * W} x2={along(h.edges_s, s) * W} y1={0} y2={H} vector-effect="non-scaling-stroke" />)}
 			</svg>
@@ -245,13 +209,14 @@ function Mini({ permille, colors, parts }: { permille: readonly number[]; colors
 
 function Slowest({ v, run, colors }: { v: Verdict; run: string; colors: readonly string[] }) {
 	const several = v.ranks.length > 1;
+	const rows = useMemo(() => slowSteps(v.slowest, v.parts), [v]);
 	const columns: Column<SlowStep>[] = [
 		{ id: "step", title: "step", num: true, width: "minmax(4.5rem, .7fr)", sort: (s) => s.step, cell: (s) => (
 			<a href={href(["run", run, "training"], { axis: "step", zoom: `${Math.max(0, s.step - 50)},${s.step + 50}` })} title="Training, zoomed to 50 steps around it">{fmt.group(s.step)}</a>
 		) },
-		...(several ? [{ id: "rank", title: "rank", num: true, width: "3.5rem", sort: (s: SlowStep) => s.rank, cell: (s: SlowStep) => s.rank ?? fmt.UNKNOWN }] : []),
+		...(several ? [{ id: "rank", title: "rank", help: "the rank that waited least for others in this step", num: true, width: "3.5rem", sort: (s: SlowStep) => s.rank, cell: (s: SlowStep) => s.rank ?? fmt.UNKNOWN }] : []),
 		{ id: "seconds", title: "time", num: true, width: "5rem", sort: (s) => s.seconds, cell: (s) => fmt.seconds(s.seconds) },
-		{ id: "over", title: "over median", num: true, optional: 1, width: "6rem", sort: (s) => s.over_s, cell: (s) => `+${fmt.seconds(s.over_s)}` },
+		{ id: "over", title: "over median", num: true, optional: 1, width: "7.5rem", sort: (s) => s.over_s, cell: (s) => `+${fmt.seconds(s.over_s)}` },
 		{ id: "most", title: "most of it in", width: "minmax(5rem, 1fr)", sort: (s) => s.most, cell: (s) => <Name text={s.most} most={30} /> },
 		{ id: "parts", title: "made of", optional: 1, width: "minmax(7rem, 2fr)", cell: (s) => <Mini permille={s.permille} colors={colors} parts={v.parts} /> },
 		{ id: "when", title: "when", optional: 2, width: "minmax(6rem, 1fr)", sort: (s) => s.start, cell: (s) => <Time ms={s.start ? Date.parse(s.start) : null} how="clock" /> },
@@ -260,7 +225,7 @@ function Slowest({ v, run, colors }: { v: Verdict; run: string; colors: readonly
 		)) },
 	];
 
-	return <Table label="Slowest steps" columns={columns} rows={v.slowest} id={(s) => `${s.rank} ${s.step} ${s.start}`} rowHeight={26} sort="-seconds" height={v.slowest.length > 12 ? 340 : 0} />;
+	return <Table label="Slowest steps" columns={columns} rows={rows} id={(s) => `${s.rank} ${s.step} ${s.start}`} rowHeight={26} sort="-seconds" height={rows.length > 12 ? 340 : 0} />;
 }
 
 function Ranks({ v, colors }: { v: Verdict; colors: readonly string[] }) {
@@ -270,9 +235,9 @@ function Ranks({ v, colors }: { v: Verdict; colors: readonly string[] }) {
 	const columns: Column<Row>[] = [
 		{ id: "rank", title: "rank", num: true, width: "3.5rem", sort: (r) => r.rank, cell: (r) => r.rank ?? fmt.UNKNOWN },
 		{ id: "host", title: "host", optional: 2, width: "minmax(4rem, 1fr)", sort: (r) => r.host, cell: (r) => <Name text={r.host} most={30} /> },
-		{ id: "p50", title: "step, median", num: true, width: "6.5rem", sort: (r) => r.p50_s, cell: (r) => fmt.seconds(r.p50_s) },
+		{ id: "p50", title: "median", num: true, width: "5rem", sort: (r) => r.p50_s, cell: (r) => fmt.seconds(r.p50_s) },
 		{ id: "own", title: "own work", num: true, width: "6rem", sort: (r) => r.own_s, help: "median of a step without its communication: a straggler has more than the others", cell: (r) => <span class={r.own_s > middle * 1.1 ? "bad" : ""}>{fmt.seconds(r.own_s)}</span> },
-		{ id: "parts", title: "made of", width: "minmax(7rem, 3fr)", cell: (r) => <Mini permille={r.permille} colors={colors} parts={v.parts} /> },
+		{ id: "parts", title: "made of", width: "minmax(6rem, 3fr)", cell: (r) => <Mini permille={r.permille} colors={colors} parts={v.parts} /> },
 		{ id: "steps", title: "steps", num: true, optional: 1, width: "5rem", sort: (r) => r.steps, cell: (r) => fmt.group(r.steps) },
 	];
 

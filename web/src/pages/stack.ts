@@ -47,25 +47,19 @@ export function along(edges: readonly number[], v: number): number {
 	return hi > lo ? Math.min(1, Math.max(0, (v - lo) / (hi - lo))) : 0.5;
 }
 
-const PENS: Record<string, number> = { forward: 0, data: 1, backward: 2, optimizer: 3, communication: 4, checkpoint: 5, evaluation: 6, log: 5, other: 7 };
+const SLOWEST = 20;
 
-/** The pen of each part of a step: a role has its own, wherever it is shown; a second part of
- * the same role, and what has none, take what is free, then dashes. */
-export function partPens(parts: readonly { role: string }[]): number[] {
-	const used = new Set<number>([7]);
-	const wanted = parts.map((p) => {
-		const n = PENS[p.role];
+/** Ranks that wait for each other are equally slow: of each step the one that waited least, which
+ * is what the others waited for. */
+export function slowSteps<T extends { step: number; seconds: number; permille: readonly number[] }>(slowest: readonly T[], parts: readonly { role: string }[]): T[] {
+	const waits = parts.map((p) => p.role === "communication");
+	const waited = (s: T) => s.permille.reduce((sum, p, i) => sum + (waits[i] ? p : 0), 0) * s.seconds;
+	const of = new Map<number, T>();
 
-		if (n === undefined || (n !== 7 && used.has(n))) return -1;
-		used.add(n);
-		return n;
-	});
-	let next = 0;
+	for (const s of slowest) {
+		const had = of.get(s.step);
 
-	return wanted.map((n) => {
-		if (n >= 0) return n;
-		while (used.has(next) || next % 8 === 7) next++;
-		used.add(next);
-		return next;
-	});
+		if (!had || waited(s) < waited(had)) of.set(s.step, s);
+	}
+	return [...of.values()].sort((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
 }

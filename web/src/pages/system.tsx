@@ -20,12 +20,15 @@ import { type HeatRow, byNumber } from "./heat";
 import { Heatmap } from "./heatmap";
 import { last, type Lines, MOST, useLines, useOwnView, useSeen } from "./lines";
 import { type Drawn, type Panel, SECTIONS, type Section, drawn, processes } from "./panels";
+import { Words } from "./words";
 import "./pages.css";
 
 const MATCH = [...new Set(SECTIONS.flatMap((s) => s.panels.flatMap((p) => p.lines.map((l) => l.name.split("/")[0]))))]
 	.concat("filesystem", "process").map((n) => `${n}/*`);
 const GROUP = "page";
 const HEIGHT = 150;
+const POINTS = 160; // of a small chart; zooming asks again
+const TABLE = /^gpu\/(busy|memory\/used|memory\/total|power|power\/limit|temperature|clock\/sm|throttled)$/;
 const LIMIT_PEN = 15; // grey, dashed
 
 interface Around {
@@ -108,15 +111,16 @@ function SectionView({ section, a, detail }: { section: Section; a: Around; deta
 	const mounts = section.id === "disk" ? a.series.filter((s) => s.name === "filesystem/used" && s.host === a.host) : [];
 	const heat = section.id === "cpu" ? "cpu/core/busy" : section.id === "gpu" ? "gpu/busy" : "";
 	const rows = heat ? a.series.filter((s) => s.name === heat && s.host === a.host) : [];
-	const extra = section.id === "disk" ? a.series.filter((s) => s.name.startsWith("filesystem/") && s.host === a.host).map((s) => s.id) : [];
-	const ids = useMemo(() => [...new Set([...panels.flatMap((x) => x.d.map((d) => d.id)), ...extra])], [panels]);
-	const lines = useLines(a.run, seen && ids.length ? ids : null, a.axis, a.view.range, a.live);
+	// What the tables show besides.
+	const extra = (s: SeriesInfo) => s.host === a.host && (section.id === "disk" ? s.name.startsWith("filesystem/") : section.id === "gpu" && TABLE.test(s.name));
+	const ids = useMemo(() => [...new Set([...a.series.filter(extra).map((s) => s.id), ...panels.flatMap((x) => x.d.map((d) => d.id))])], [panels]);
+	const lines = useLines(a.run, seen && ids.length ? ids : null, a.axis, a.view.range, a.live, POINTS);
 	const none = !panels.length && !mounts.length;
 
 	return (
 		<section id={`at-${section.id}`} ref={ref} aria-labelledby={`title-${section.id}`}>
 			<h2 id={`title-${section.id}`}>{section.title}</h2>
-			{none && <p class="absent">{section.absent}</p>}
+			{none && <p class="absent"><Words text={section.absent} /></p>}
 			{lines.error && <ErrorState error={lines.error} retry={lines.retry} />}
 			{section.id === "gpu" && !none && <Gpus a={a} detail={detail} lines={lines} />}
 			{rows.length > (section.id === "gpu" ? 1 : 0) && (
@@ -130,8 +134,19 @@ function SectionView({ section, a, detail }: { section: Section; a: Around; deta
 	);
 }
 
+/** A limit holds before its first reading (they come each 10 s) and after its last. */
+function throughout(l: Line, [from, to]: readonly [number, number]): Partial<Line> {
+	const n = l.x.length;
+
+	if (!n) return {};
+	return {
+		x: [Math.min(from, l.x[0]!), ...Array.from(l.x), Math.max(to, l.x[n - 1]!)],
+		y: [l.y[0]!, ...Array.from(l.y), l.y[n - 1]!], lo: undefined, hi: undefined, nan: undefined,
+	};
+}
+
 /** Lines of a panel; limits that say the same come once. */
-function panelLines(panel: Panel, d: readonly Drawn[], lines: Lines): Line[] {
+function panelLines(panel: Panel, d: readonly Drawn[], lines: Lines, domain: readonly [number, number]): Line[] {
 	const limits = new Set<string>();
 	const out: Line[] = [];
 	let n = 0;
@@ -151,21 +166,21 @@ function panelLines(panel: Panel, d: readonly Drawn[], lines: Lines): Line[] {
 		out.push({
 			...l, label: one.text, share: !!panel.share, faded: one.limit,
 			pen: one.limit ? LIMIT_PEN : gpu ? Number(gpu[1]) : n - 1,
-			...(one.limit ? { lo: undefined, hi: undefined } : {}),
+			...(one.limit ? throughout(l, domain) : {}),
 		});
 	}
 	return out;
 }
 
 function PanelView({ panel, d, a, lines }: { panel: Panel; d: readonly Drawn[]; a: Around; lines: Lines }) {
-	const shown = useMemo(() => panelLines(panel, d, lines), [panel, d, lines.of]);
+	const shown = useMemo(() => panelLines(panel, d, lines, a.domain), [panel, d, lines.of, a.domain[0], a.domain[1]]);
 	const name = panel.title;
 
 	return (
 		<Chart
 			name={name} title={name} lines={shown} axis={a.axis} range={a.view.range} domain={a.domain} group={GROUP} height={HEIGHT}
 			onZoom={a.view.setRange} log={a.view.log(name)} onLog={(on) => a.view.setLog(name, on)} band={a.view.band}
-			loading={lines.loading && !shown.length}
+			loading={lines.loading && !shown.length} bare={d.every((x) => x.limit || x.text.startsWith("GPU "))}
 		/>
 	);
 }
@@ -211,11 +226,11 @@ function Heat({ a, rows, noun, label, seen }: { a: Around; rows: readonly Series
 	);
 }
 
-function Meter({ share, children, label }: { share: number | null; children: preact.ComponentChildren; label: string }) {
+function Meter({ share, children, label, warn }: { share: number | null; children: preact.ComponentChildren; label: string; warn?: boolean }) {
 	const full = share === null ? 0 : Math.min(1, Math.max(0, share));
 
 	return (
-		<span class={"meter" + (full > 0.95 ? " full" : "")} role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(full * 100)}>
+		<span class={"meter" + (warn && full > 0.95 ? " full" : "")} role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(full * 100)}>
 			<i style={{ width: `${full * 100}%` }} /><span>{children}</span>
 		</span>
 	);
@@ -249,7 +264,7 @@ function Gpus({ a, detail, lines }: { a: Around; detail: RunDetail; lines: Lines
 			<Meter share={g.v("gpu/busy")} label={`GPU ${g.gpu} busy`}>{fmt.percent(g.v("gpu/busy"))}</Meter>
 		), help: "share of the time in which some kernel ran, however small" },
 		{ id: "memory", title: "memory", width: "minmax(7rem, 1.4fr)", sort: (g) => g.v("gpu/memory/used"), cell: (g) => (
-			<Meter share={ratio(g.v("gpu/memory/used"), g.v("gpu/memory/total"))} label={`GPU ${g.gpu} memory`}>
+			<Meter share={ratio(g.v("gpu/memory/used"), g.v("gpu/memory/total"))} label={`GPU ${g.gpu} memory`} warn>
 				{fmt.bytes(g.v("gpu/memory/used"))} <span class="muted">/ {fmt.bytes(g.v("gpu/memory/total"))}</span>
 			</Meter>
 		) },
@@ -285,7 +300,7 @@ function Mounts({ a, lines }: { a: Around; lines: Lines }) {
 					return (
 						<li>
 							<Name text={m} most={40} />
-							<Meter share={share} label={`${fmt.shorten(m, 40)} used`}>{fmt.percent(share)} <span class="muted">{fmt.bytes(free)} free</span></Meter>
+							<Meter share={share} label={`${fmt.shorten(m, 40)} used`} warn>{fmt.percent(share)} <span class="muted">{fmt.bytes(free)} free</span></Meter>
 						</li>
 					);
 				})}
@@ -355,7 +370,7 @@ function Processes({ a, detail }: { a: Around; detail: RunDetail }) {
 				label="Processes of the run, last readings" columns={columns} rows={rows} id={(r) => r.key} rowHeight={26} height={rows.length > 16 ? 440 : 0}
 				empty={<p class="absent">No process of the run was seen.</p>}
 			/>
-			{ids.length === 0 && rows.length > 0 && <p class="absent">Their CPU and memory were not read: the run is shorter than two readings, or it was recorded elsewhere and brought here.</p>}
+			{ids.length === 0 && rows.length > 0 && <p class="absent">CPU and memory of single processes are not in this run: it was too short, made up, or imported.</p>}
 		</section>
 	);
 }

@@ -9,7 +9,7 @@ import { useView, type View } from "../chart/view";
 import * as fmt from "../fmt";
 import { useTick } from "../live";
 import { href, setQuery, useFlag, useList, useParam } from "../router";
-import { useRun } from "../run";
+import { domainOf, useRun } from "../run";
 import { Choice, Switch } from "../ui/bits";
 import { Combobox } from "../ui/combobox";
 import { useShortcuts } from "../ui/keys";
@@ -69,11 +69,11 @@ function some<T>(all: readonly T[], most: number): readonly T[] {
 	return Array.from({ length: most }, (_, i) => all[Math.floor((i * all.length) / most)] as T);
 }
 
-function MetricChart({ g, run, live, view, ranks, attempts, marks, focus, height }: {
+function MetricChart({ g, run, live, view, ranks, attempts, marks, domain, focus, height }: {
 	g: MetricGroup; run: string; live: boolean; view: View; ranks: Ranks; attempts: boolean;
-	marks: ReturnType<typeof useMarks>; focus: boolean; height: number;
+	marks: ReturnType<typeof useMarks>; domain: [number, number] | null; focus: boolean; height: number;
 }) {
-	const fold = ranks === "band" && g.ranks > 1 && g.kind !== "histogram" && g.kind !== "counter";
+	const fold = ranks === "band" && g.ranks > 1 && g.kind !== "histogram";
 	const picked = useMemo(() => some(g.series, LINES_MAX), [g]);
 	const ids = useMemo(() => picked.map((s) => (g.kind === "counter" ? `rate(${s.id})` : s.id)), [picked]);
 	const title = g.kind === "counter" ? `${g.name} per ${view.axis === "step" ? "step" : "second"}` : g.name;
@@ -84,7 +84,7 @@ function MetricChart({ g, run, live, view, ranks, attempts, marks, focus, height
 		<SeriesChart
 			run={run} live={live} view={view} name={g.name} heading={fmt.shorten(title, 100)} ids={ids} height={height}
 			title={<a href={href(["run", run, "training"], mergeQuery(pages))} title={`${fmt.shorten(hint, 400)}\n${focus ? "click: all charts" : "click: this chart alone"}`}>{fmt.shorten(title, 70)}</a>}
-			group={fold ? (g.labels.length ? g.labels.join(",") : "none") : undefined} attempts={attempts ? "all" : undefined} marks={marks.marks} spans={marks.spans}
+			group={fold ? (g.labels.length ? g.labels.join(",") : "none") : undefined} attempts={attempts ? "all" : undefined} marks={marks.marks} spans={marks.spans} domain={domain}
 			aside={<>
 				{fold && <span class="flag" title="the line is the mean, the band reaches from the smallest to the greatest rank">{g.ranks} ranks</span>}
 				{picked.length < g.series.length && <span class="flag" title="evenly spread; fold the ranks to see all">{picked.length} of {g.series.length}</span>}
@@ -145,6 +145,7 @@ export default function TrainingPage() {
 	const [pages, setPages] = useState(1);
 	const tick = useTick(live ? id : null, ["series", "gap"], 2000);
 	const series = useFetch(`series ${id} ${tick}`, (signal) => api.series(id, [], signal));
+	const domain = useMemo(() => domainOf(run.data, view.axis), [run.data?.run.start, run.data?.run.end, view.axis]);
 	const marks = useMarks(id, live, view.axis, run.startMs, { events, epochs });
 	const all = useMemo(() => groupMetrics(series.data?.series ?? []), [series.data]);
 	const shown = useMemo(() => {
@@ -188,7 +189,7 @@ export default function TrainingPage() {
 					<div class={chart || shown.length === 1 ? "grid" : "grid three"}>
 						{shown.slice(0, pages * PAGE).map((g) => (
 							<MetricChart
-								key={`${g.kind} ${g.name}`} g={g} run={id} live={live} view={view} ranks={ranks} attempts={attempts} marks={marks}
+								key={`${g.kind} ${g.name}`} g={g} run={id} live={live} view={view} ranks={ranks} attempts={attempts} marks={marks} domain={domain}
 								focus={!!chart} height={chart ? Math.max(260, Math.min(560, window.innerHeight - 330)) : 190}
 							/>
 						))}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * feed_run.c - see feed_run.h: a commit writes to a file, so a look at sizes and times says
+ * hub_run.c - see hub_run.h: a commit writes to a file, so a look at sizes and times says
  * whether there is something to read. It is read with a cursor of the store's.
  */
-#include "server/feed_run.h"
+#include "server/hub_run.h"
 
 #include "base/log.h"
 #include "base/map.h"
@@ -17,35 +17,36 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define FEED_RUN_LIST_NS 10000000000LL   /* between two looks into the folder, if it is as it was */
-#define FEED_RUN_ENDING_NS 250000000LL   /* the same when the run is about to end */
-#define FEED_RUN_WRITER_NS 30000000000LL /* that a writer may stay after the end */
-#define FEED_RUN_CHANGED_MAX (256u << 10) /* bytes of processes; more: none are told */
-#define FEED_RUN_TURN 1000000u            /* points of a step */
+#define HUB_RUN_LIST_NS 10000000000LL    /* between two looks into the folder, if it is as it was */
+#define HUB_RUN_ENDING_NS 250000000LL    /* the same when the run is about to end */
+#define HUB_RUN_WRITER_NS 30000000000LL  /* that a writer may stay after the end */
+#define HUB_RUN_CHANGED_MAX (256u << 10) /* bytes of processes; more: none are told */
+#define HUB_RUN_SHOWN 8000u   /* points and buckets of a step, about; more: fewer a series */
+#define HUB_RUN_TURN 1000000u /* points of a step */
 
-struct feed_process {
+struct hub_process {
 	char *host; /* owned */
 	uint32_t id;
 	int64_t pid;
 	uint64_t stamp; /* of what is told of it */
 };
 
-struct feed_run *feed_run_new(const char *id, const char *dir, uint64_t seq)
+struct hub_run *hub_run_new(const char *id, const char *dir, uint64_t seq)
 {
-	struct feed_run *r = xcalloc(1, sizeof(*r));
+	struct hub_run *r = xcalloc(1, sizeof(*r));
 
 	snprintf(r->id, sizeof(r->id), "%s", id);
 	snprintf(r->dir, sizeof(r->dir), "%s", dir);
 	snprintf(r->state, sizeof(r->state), "running");
-	feed_ring_init(&r->ring, seq);
+	hub_ring_init(&r->ring, seq);
 	r->step = SINK_STEP_NONE;
-	r->per_series = FEED_POINTS;
+	r->per_series = HUB_POINTS;
 	r->is_due = true;
-	buf_init(&r->changed, FEED_RUN_CHANGED_MAX);
+	buf_init(&r->changed, HUB_RUN_CHANGED_MAX);
 	return r;
 }
 
-static void feed_run_forget_files(struct feed_run *r)
+static void hub_run_forget_files(struct hub_run *r)
 {
 	size_t i;
 
@@ -57,20 +58,20 @@ static void feed_run_forget_files(struct feed_run *r)
 	r->files = NULL;
 }
 
-void feed_run_rest(struct feed_run *r)
+void hub_run_rest(struct hub_run *r)
 {
 	store_reader_close(r->reader);
 	r->reader = NULL;
 }
 
-void feed_run_free(struct feed_run *r)
+void hub_run_free(struct hub_run *r)
 {
 	size_t i;
 
-	feed_run_rest(r);
-	feed_run_forget_files(r);
+	hub_run_rest(r);
+	hub_run_forget_files(r);
 	store_cursor_free(r->cursor);
-	feed_ring_done(&r->ring);
+	hub_ring_done(&r->ring);
 	for (i = 0; i < r->n_processes; i++)
 		free(r->processes[i].host);
 	buf_done(&r->changed);
@@ -80,7 +81,7 @@ void feed_run_free(struct feed_run *r)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-uint64_t feed_stamp(const char *path)
+uint64_t hub_stamp(const char *path)
 {
 	struct stat st;
 	uint64_t v[5];
@@ -95,7 +96,7 @@ uint64_t feed_stamp(const char *path)
 	return map_hash(v, sizeof(v)) | 1;
 }
 
-static uint64_t feed_run_stamp(const struct feed_run *r)
+static uint64_t hub_run_stamp(const struct hub_run *r)
 {
 	uint64_t stamp = 0;
 	char log[4200];
@@ -103,23 +104,23 @@ static uint64_t feed_run_stamp(const struct feed_run *r)
 
 	for (i = 0; r->paths && r->paths[i]; i++) {
 		snprintf(log, sizeof(log), "%s-wal", r->paths[i]);
-		stamp = stamp * 31 + feed_stamp(r->paths[i]);
-		stamp = stamp * 31 + feed_stamp(log);
+		stamp = stamp * 31 + hub_stamp(r->paths[i]);
+		stamp = stamp * 31 + hub_stamp(log);
 	}
 	snprintf(log, sizeof(log), "%s/alerts.ack", r->dir);
-	return stamp * 31 + feed_stamp(log);
+	return stamp * 31 + hub_stamp(log);
 }
 
-struct feed_run_list {
+struct hub_run_list {
 	struct buf names;
 	char **paths;
 	size_t n, cap;
 	bool is_live;
 };
 
-static int feed_run_file(void *arg, const struct store_file *f)
+static int hub_run_file(void *arg, const struct store_file *f)
 {
-	struct feed_run_list *l = arg;
+	struct hub_run_list *l = arg;
 
 	if (f->is_aside)
 		return 0;
@@ -134,13 +135,13 @@ static int feed_run_file(void *arg, const struct store_file *f)
 
 /* Which files there are, and whether somebody writes. Another host's file needs a new
  * reader; the cursor knows hosts by name. */
-static int feed_run_list(struct feed_run *r, int64_t now_ns, struct err *e)
+static int hub_run_list(struct hub_run *r, int64_t now_ns, struct err *e)
 {
-	struct feed_run_list l = {0};
+	struct hub_run_list l = {0};
 	int err;
 
 	buf_init(&l.names, 1u << 20);
-	err = store_files(r->dir, feed_run_file, &l, e);
+	err = store_files(r->dir, hub_run_file, &l, e);
 	l.paths = xgrow(l.paths, l.n, &l.cap, sizeof(*l.paths));
 	l.paths[l.n] = NULL;
 	if (r->reader && r->files && strcmp(r->files, buf_str(&l.names)) != 0) {
@@ -148,7 +149,7 @@ static int feed_run_list(struct feed_run *r, int64_t now_ns, struct err *e)
 		r->reader = NULL;
 		r->is_due = true;
 	}
-	feed_run_forget_files(r);
+	hub_run_forget_files(r);
 	r->paths = l.paths;
 	r->files = xstrdup(buf_str(&l.names));
 	r->is_due = r->is_due || r->is_live != l.is_live;
@@ -158,20 +159,20 @@ static int feed_run_list(struct feed_run *r, int64_t now_ns, struct err *e)
 	return err;
 }
 
-bool feed_run_look(struct feed_run *r, int64_t now_ns)
+bool hub_run_look(struct hub_run *r, int64_t now_ns)
 {
 	bool is_ending = r->end_ns && !r->is_ended;
-	uint64_t dir = feed_stamp(r->dir), stamp;
+	uint64_t dir = hub_stamp(r->dir), stamp;
 
 	if (dir != r->dir_stamp || !r->list_ns ||
-	    now_ns - r->list_ns > (is_ending ? FEED_RUN_ENDING_NS : FEED_RUN_LIST_NS)) {
+	    now_ns - r->list_ns > (is_ending ? HUB_RUN_ENDING_NS : HUB_RUN_LIST_NS)) {
 		/* Once more before it is believed that nothing happens any more. */
 		r->is_due = r->is_due || dir != r->dir_stamp || is_ending ||
-			    (r->is_live && now_ns - r->step_ns > FEED_RUN_LIST_NS);
+			    (r->is_live && now_ns - r->step_ns > HUB_RUN_LIST_NS);
 		r->dir_stamp = dir;
-		feed_run_list(r, now_ns, NULL);
+		hub_run_list(r, now_ns, NULL);
 	}
-	stamp = feed_run_stamp(r);
+	stamp = hub_run_stamp(r);
 	r->is_due = r->is_due || stamp != r->stamp;
 	r->stamp = stamp;
 	return r->is_due;
@@ -180,7 +181,7 @@ bool feed_run_look(struct feed_run *r, int64_t now_ns)
 /* ---- processes ---------------------------------------------------------------------------------
  */
 
-static struct feed_process *feed_run_find(const struct feed_run *r, const char *host, uint32_t id)
+static struct hub_process *hub_run_find(const struct hub_run *r, const char *host, uint32_t id)
 {
 	size_t i;
 
@@ -190,7 +191,7 @@ static struct feed_process *feed_run_find(const struct feed_run *r, const char *
 	return NULL;
 }
 
-static uint64_t feed_process_stamp(const struct store_process *p)
+static uint64_t hub_process_stamp(const struct store_process *p)
 {
 	const int64_t v[] = {p->pid, p->rank, p->start_ns, p->end_ns};
 
@@ -198,22 +199,20 @@ static uint64_t feed_process_stamp(const struct store_process *p)
 	       map_hash(p->program, strlen(p->program));
 }
 
-static int feed_run_process(void *arg, const struct store_process *s)
+static int hub_run_process(void *arg, const struct store_process *s)
 {
-	struct feed_run *r = arg;
-	struct feed_process *p = feed_run_find(r, s->host_name, s->id);
-	uint64_t stamp = feed_process_stamp(s);
+	struct hub_run *r = arg;
+	struct hub_process *p = hub_run_find(r, s->host_name, s->id);
+	uint64_t stamp = hub_process_stamp(s);
 	struct json j;
 
-	r->stored += s->stored;
-	r->dropped += s->dropped;
 	if (p && p->stamp == stamp)
 		return 0;
 	if (!p) {
 		r->processes = xgrow(r->processes, r->n_processes, &r->cap_processes,
 				     sizeof(*r->processes));
 		p = &r->processes[r->n_processes++];
-		*p = (struct feed_process){.host = xstrdup(s->host_name), .id = s->id};
+		*p = (struct hub_process){.host = xstrdup(s->host_name), .id = s->id};
 	}
 	p->pid = s->pid;
 	p->stamp = stamp;
@@ -225,7 +224,7 @@ static int feed_run_process(void *arg, const struct store_process *s)
 }
 
 /* Those that have changed since they were told. */
-static void feed_put_processes(struct feed_run *r, struct json *j)
+static void hub_put_processes(struct hub_run *r, struct json *j)
 {
 	json_key(j, "processes");
 	json_array(j);
@@ -239,79 +238,78 @@ static void feed_put_processes(struct feed_run *r, struct json *j)
  * ------------------------------------------------------------------------------------ */
 
 /* A call of store_reader_newer(). */
-struct feed_step {
-	struct feed_run *r;
-	struct feed_batch *batch;
-	struct feed_points points;
+struct hub_step {
+	struct hub_run *r;
+	struct hub_batch *batch;
+	struct hub_points points;
 	bool has_series; /* the event `series` is open */
 };
 
-static void feed_step_series_end(struct feed_step *s)
+static void hub_step_series_end(struct hub_step *s)
 {
 	if (s->has_series) {
 		json_array_end(&s->batch->json);
-		feed_batch_end(s->batch);
+		hub_batch_end(s->batch);
 	}
 	s->has_series = false;
 }
 
-static int feed_step_process(void *arg, const struct store_process *p)
+static int hub_step_process(void *arg, const struct store_process *p)
 {
-	return feed_run_process(((struct feed_step *)arg)->r, p);
+	return hub_run_process(((struct hub_step *)arg)->r, p);
 }
 
-static int feed_step_series(void *arg, const struct store_series *series)
+static int hub_step_series(void *arg, const struct store_series *series)
 {
-	struct feed_step *s = arg;
-	const struct feed_process *p = feed_run_find(s->r, series->host_name, series->process);
+	struct hub_step *s = arg;
+	const struct hub_process *p = hub_run_find(s->r, series->host_name, series->process);
 	struct json *j = &s->batch->json;
 	size_t at = s->batch->marks && s->has_series ? s->batch->marks[s->batch->n].at : 0;
 
-	if (s->has_series && s->batch->bytes.len - at > FEED_EVENT_MAX)
-		feed_step_series_end(s);
+	if (s->has_series && s->batch->bytes.len - at > HUB_EVENT_MAX)
+		hub_step_series_end(s);
 	if (!s->has_series) {
-		j = feed_batch_begin(s->batch, "series");
+		j = hub_batch_begin(s->batch, "series");
 		json_key(j, "series");
 		json_array(j);
 	}
 	s->has_series = true;
 	json_object(j);
-	feed_put_series(j, series, p ? p->pid : 0);
+	hub_put_series(j, series, p ? p->pid : 0);
 	json_object_end(j);
 	return 0;
 }
 
-static int feed_step_point(void *arg, const struct store_series *series,
-			   const struct store_point *p)
+static int hub_step_point(void *arg, const struct store_series *series, const struct store_point *p)
 {
-	struct feed_step *s = arg;
+	struct hub_step *s = arg;
 
-	feed_step_series_end(s);
-	feed_points_add(&s->points, series, p);
+	hub_step_series_end(s);
+	hub_points_add(&s->points, series, p);
 	return 0;
 }
 
-static int feed_step_event(void *arg, const struct store_event *e)
+static int hub_step_event(void *arg, const struct store_event *e)
 {
-	struct feed_step *s = arg;
+	struct hub_step *s = arg;
 	const char *host = store_reader_file(s->r->reader, e->host);
 	size_t n = strlen(host);
 	char *name = xstrndup(host, n > 3 ? n - 3 : n); /* without ".db" */
 
-	feed_step_series_end(s);
-	feed_put_event(feed_batch_begin(s->batch, strcmp(e->kind, "alert") ? "event" : "alert"), e,
-		       name);
-	feed_batch_end(s->batch);
+	hub_step_series_end(s);
+	hub_put_event(hub_batch_begin(s->batch, strcmp(e->kind, "alert") ? "event" : "alert"), e,
+		      name);
+	hub_batch_end(s->batch);
 	free(name);
 	return 0;
 }
 
-static const struct store_newer feed_step_newer = {.process = feed_step_process,
-						   .series = feed_step_series,
-						   .point = feed_step_point,
-						   .event = feed_step_event};
+static const struct store_newer hub_step_newer = {.process = hub_step_process,
+						  .series = hub_step_series,
+						  .point = hub_step_point,
+						  .event = hub_step_event};
 
-static int feed_run_open(struct feed_run *r, struct err *e)
+static int hub_run_open(struct hub_run *r, struct err *e)
 {
 	struct store_cursor *c;
 	int err = r->reader ? 0 : store_reader_open(r->dir, e, &r->reader);
@@ -327,32 +325,34 @@ static int feed_run_open(struct feed_run *r, struct err *e)
 	return err;
 }
 
-/* As much of each series as leaves room for all. */
-static size_t feed_run_share(size_t n_series)
+/* What a series may have in the next step, after one that showed so much. */
+static size_t hub_run_share(size_t most, size_t shown)
 {
-	size_t most = n_series ? FEED_POINTS_ALL / n_series & ~(size_t)1 : FEED_POINTS;
-
-	return most > FEED_POINTS ? FEED_POINTS : most < 2 ? 2 : most;
+	if (shown > HUB_RUN_SHOWN)
+		most = most / 2 & ~(size_t)1;
+	else if (shown < HUB_RUN_SHOWN / 3)
+		most *= 2;
+	return most > HUB_POINTS ? HUB_POINTS : most < 2 ? 2 : most;
 }
 
-static int feed_run_read(struct feed_run *r, struct feed_batch *batch, struct err *e)
+static int hub_run_read(struct hub_run *r, struct hub_batch *batch, struct err *e)
 {
-	struct feed_step s = {.r = r, .batch = batch};
+	struct hub_step s = {.r = r, .batch = batch};
 	int more;
 
-	feed_points_init(&s.points, batch, r->per_series);
-	more = store_reader_newer(r->reader, r->cursor, &feed_step_newer, &s, FEED_RUN_TURN, e);
-	feed_step_series_end(&s);
-	feed_points_done(&s.points);
-	r->per_series = feed_run_share(s.points.n_series);
+	hub_points_init(&s.points, batch, r->per_series);
+	more = store_reader_newer(r->reader, r->cursor, &hub_step_newer, &s, HUB_RUN_TURN, e);
+	hub_step_series_end(&s);
+	hub_points_done(&s.points);
+	r->per_series = hub_run_share(r->per_series, s.points.shown);
 	if (s.points.step > r->step)
 		r->step = s.points.step;
 	return more;
 }
 
-static void feed_run_tell(struct feed_run *r, struct feed_batch *batch, const struct store_run *run)
+static void hub_run_tell(struct hub_run *r, struct hub_batch *batch, const struct store_run *run)
 {
-	struct json *j = feed_batch_begin(batch, "run");
+	struct json *j = hub_batch_begin(batch, "run");
 
 	json_kstr(j, "state", r->state);
 	json_kbool(j, "is_live", r->is_live);
@@ -362,24 +362,32 @@ static void feed_run_tell(struct feed_run *r, struct feed_batch *batch, const st
 	runview_json_step(j, "step", r->step);
 	json_kuint(j, "stored", r->stored);
 	json_kuint(j, "dropped", r->dropped);
-	feed_put_processes(r, j);
-	feed_batch_end(batch);
+	hub_put_processes(r, j);
+	hub_batch_end(batch);
+}
+
+static int hub_run_count(void *arg, const struct store_process *s)
+{
+	struct hub_run *r = arg;
+
+	r->stored += s->stored;
+	r->dropped += s->dropped;
+	return hub_run_process(r, s);
 }
 
 /* What is known of the run; *ret_is_new: it is not what it was. */
-static int feed_run_state(struct feed_run *r, struct store_run *run, struct err *e,
-			  bool *ret_is_new)
+static int hub_run_state(struct hub_run *r, struct store_run *run, struct err *e, bool *ret_is_new)
 {
 	uint64_t stored = r->stored, dropped = r->dropped, edit;
-	char state[FMT_MAX];
+	char room[FMT_MAX], state[FMT_MAX];
 	int err = store_reader_run(r->reader, run, e);
 
 	r->stored = r->dropped = 0;
 	if (!err)
-		err = store_reader_processes(r->reader, feed_run_process, r, e);
+		err = store_reader_processes(r->reader, hub_run_count, r, e);
 	if (err)
 		return err;
-	runview_outcome(state, run);
+	snprintf(state, sizeof(state), "%s", runview_outcome(room, run));
 	edit = map_hash(run->name, strlen(run->name)) * 3 +
 	       map_hash(run->tags, strlen(run->tags)) * 5 +
 	       map_hash(run->notes, strlen(run->notes));
@@ -392,21 +400,21 @@ static int feed_run_state(struct feed_run *r, struct store_run *run, struct err 
 	return 0;
 }
 
-static void feed_run_acks(struct feed_run *r, struct feed_batch *batch, bool is_quiet)
+static void hub_run_acks(struct hub_run *r, struct hub_batch *batch, bool is_quiet)
 {
 	char *path = xasprintf("%s/alerts.ack", r->dir);
-	uint64_t acks = feed_stamp(path);
+	uint64_t acks = hub_stamp(path);
 
 	if (acks != r->acks && !is_quiet) {
-		json_kstr(feed_batch_begin(batch, "alert"), "kind", "acknowledged");
-		feed_batch_end(batch);
+		json_kstr(hub_batch_begin(batch, "alert"), "kind", "acknowledged");
+		hub_batch_end(batch);
 	}
 	r->acks = acks;
 	free(path);
 }
 
 /* Its end is stored, nobody writes any more, all has been read. */
-static void feed_run_end(struct feed_run *r, struct feed_batch *batch, int64_t now_ns)
+static void hub_run_end(struct hub_run *r, struct hub_batch *batch, int64_t now_ns)
 {
 	if (!r->end_ns) {
 		r->is_ended = false; /* it was taken up again */
@@ -415,88 +423,85 @@ static void feed_run_end(struct feed_run *r, struct feed_batch *batch, int64_t n
 	}
 	if (!r->end_seen_ns)
 		r->end_seen_ns = now_ns;
-	if (r->is_ended || (r->is_live && now_ns - r->end_seen_ns < FEED_RUN_WRITER_NS))
+	if (r->is_ended || (r->is_live && now_ns - r->end_seen_ns < HUB_RUN_WRITER_NS))
 		return;
 	r->is_ended = true;
-	feed_run_put_end(r, feed_batch_begin(batch, "end"));
-	feed_batch_end(batch);
+	hub_run_put_end(r, hub_batch_begin(batch, "end"));
+	hub_batch_end(batch);
 	r->end_seq = batch->seq;
 }
 
 /* Its folder is gone. */
-static int feed_run_gone(struct feed_run *r, struct feed_batch *batch)
+static int hub_run_gone(struct hub_run *r, struct hub_batch *batch)
 {
-	feed_run_rest(r);
+	hub_run_rest(r);
 	snprintf(r->state, sizeof(r->state), "deleted");
 	r->is_live = false;
 	r->is_due = false;
 	if (!r->is_ended) {
 		r->is_ended = true;
-		feed_run_put_end(r, feed_batch_begin(batch, "end"));
-		feed_batch_end(batch);
+		hub_run_put_end(r, hub_batch_begin(batch, "end"));
+		hub_batch_end(batch);
 		r->end_seq = batch->seq;
 	}
 	return 0;
 }
 
 /* Read state and points; *ret_more: there are more. */
-static int feed_run_news(struct feed_run *r, struct feed_batch *batch, struct err *e,
-			 bool *ret_more)
+static int hub_run_news(struct hub_run *r, struct hub_batch *batch, struct err *e, bool *ret_more)
 {
 	bool is_first = !r->cursor, is_new = false;
 	struct store_run run;
-	int more = 0, err = feed_run_open(r, e);
+	int more = 0, err = hub_run_open(r, e);
 
 	if (!err)
-		err = feed_run_state(r, &run, e, &is_new);
+		err = hub_run_state(r, &run, e, &is_new);
 	if (!err && !is_first) {
-		more = feed_run_read(r, batch, e);
+		more = hub_run_read(r, batch, e);
 		err = more < 0 ? more : 0;
 	}
 	if (!err && !is_first && is_new)
-		feed_run_tell(r, batch, &run);
+		hub_run_tell(r, batch, &run);
 	if (is_first)
 		buf_reset(&r->changed); /* clients ask for what was there before */
 	*ret_more = more > 0;
 	return err;
 }
 
-int feed_run_step(struct feed_run *r, struct feed_batch *batch, int64_t now_ns, struct err *e)
+int hub_run_step(struct hub_run *r, struct hub_batch *batch, int64_t now_ns, struct err *e)
 {
 	bool is_first = !r->cursor, more = false;
 	int err;
 
 	r->step_ns = now_ns;
-	err = feed_run_list(r, now_ns, e);
+	err = hub_run_list(r, now_ns, e);
 	if (err == -ENOENT && r->cursor)
-		return feed_run_gone(r, batch);
+		return hub_run_gone(r, batch);
 	r->is_due = false;
-	r->stamp = feed_run_stamp(r); /* before it is read: what comes meanwhile is seen later */
+	r->stamp = hub_run_stamp(r); /* before it is read: what comes meanwhile is seen later */
 	if (!err)
-		err = feed_run_news(r, batch, e, &more);
+		err = hub_run_news(r, batch, e, &more);
 	if (err) {
 		r->is_due = true;
 		if (!r->has_failed)
 			log_warn("live updates of %s: %s", r->id, e->text);
 		r->has_failed = true;
-		feed_run_rest(r);
+		hub_run_rest(r);
 		return err;
 	}
 	r->has_failed = false;
-	feed_run_acks(r, batch, is_first);
+	hub_run_acks(r, batch, is_first);
 	r->is_due = more;
-	if (!more)
-		feed_run_end(r, batch, now_ns);
-	if (r->is_ended)
-		feed_run_rest(r); /* an open reader keeps the writer from leaving one file */
-	return more;
+	if (more)
+		return 1;
+	hub_run_end(r, batch, now_ns);
+	hub_run_rest(r); /* an open reader would keep the writer from leaving one plain file */
+	return 0;
 }
 
-/* ---- what a client is told
- * ------------------------------------------------------------------------ */
+/* ---- what a client is told ------------------------------------------------------------ */
 
-void feed_run_put_hello(const struct feed_run *r, struct json *j, int64_t refresh_ns,
-			bool is_resumed)
+void hub_run_put_hello(const struct hub_run *r, struct json *j, int64_t refresh_ns, bool is_resumed)
 {
 	struct timespec t;
 
@@ -510,7 +515,7 @@ void feed_run_put_hello(const struct feed_run *r, struct json *j, int64_t refres
 	json_kbool(j, "is_resumed", is_resumed);
 }
 
-void feed_run_put_end(const struct feed_run *r, struct json *j)
+void hub_run_put_end(const struct hub_run *r, struct json *j)
 {
 	json_kstr(j, "state", r->state);
 	runview_json_time(j, "end", r->end_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * feed_encode.c - see feed_encode.h: the frame of events, and all of them but points.
+ * hub_encode.c - see hub_encode.h: the frame of events, and all of them but points.
  */
-#include "server/feed_encode.h"
+#include "server/hub_encode.h"
 
 #include "base/mem.h"
 #include "report/attrs.h"
@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEED_BYTES_MAX (64u << 20) /* of a batch: points are bounded, events by the store */
-#define FEED_LABEL_MAX 4096u
+#define HUB_BYTES_MAX (64u << 20) /* of a batch: points are bounded, events by the store */
+#define HUB_LABEL_MAX 4096u
 
-void feed_frame(struct buf *out, struct json *j, const char *id, const char *event, const char *run)
+void hub_frame(struct buf *out, struct json *j, const char *id, const char *event, const char *run)
 {
 	if (id)
 		buf_printf(out, "id: %s\n", id);
@@ -28,28 +28,28 @@ void feed_frame(struct buf *out, struct json *j, const char *id, const char *eve
 		json_kstr(j, "run", run);
 }
 
-void feed_frame_end(struct buf *out, struct json *j)
+void hub_frame_end(struct buf *out, struct json *j)
 {
 	json_object_end(j);
 	buf_puts(out, "\n\n");
 }
 
-char *feed_id(char out[FEED_ID_MAX], const char *boot, uint64_t seq)
+char *hub_id(char out[HUB_ID_MAX], const char *boot, uint64_t seq)
 {
-	snprintf(out, FEED_ID_MAX, "%.8s-%" PRIu64, boot, seq);
+	snprintf(out, HUB_ID_MAX, "%.8s-%" PRIu64, boot, seq);
 	return out;
 }
 
-bool feed_id_parse(const char *text, const char *boot, uint64_t *ret)
+bool hub_id_parse(const char *text, const char *boot, uint64_t *ret)
 {
 	size_t n = strlen(boot);
-	char back[FEED_ID_MAX];
+	char back[HUB_ID_MAX];
 	uint64_t seq;
 
 	if (strncmp(text, boot, n) || text[n] != '-')
 		return false;
 	seq = strtoull(text + n + 1, NULL, 10);
-	if (strcmp(feed_id(back, boot, seq), text))
+	if (strcmp(hub_id(back, boot, seq), text))
 		return false;
 	*ret = seq;
 	return true;
@@ -57,41 +57,41 @@ bool feed_id_parse(const char *text, const char *boot, uint64_t *ret)
 
 /* ---- batches ------------------------------------------------------------------------------ */
 
-void feed_batch_init(struct feed_batch *b, const char *boot)
+void hub_batch_init(struct hub_batch *b, const char *boot)
 {
-	*b = (struct feed_batch){.boot = boot};
-	buf_init(&b->bytes, FEED_BYTES_MAX);
+	*b = (struct hub_batch){.boot = boot};
+	buf_init(&b->bytes, HUB_BYTES_MAX);
 }
 
-void feed_batch_done(struct feed_batch *b)
+void hub_batch_done(struct hub_batch *b)
 {
 	buf_done(&b->bytes);
 	free(b->marks);
 }
 
-void feed_batch_reset(struct feed_batch *b, const char *run)
+void hub_batch_reset(struct hub_batch *b, const char *run)
 {
 	buf_reset(&b->bytes);
 	b->n = 0;
 	b->run = run;
 }
 
-struct json *feed_batch_begin(struct feed_batch *b, const char *event)
+struct json *hub_batch_begin(struct hub_batch *b, const char *event)
 {
-	char id[FEED_ID_MAX];
+	char id[HUB_ID_MAX];
 
 	b->marks = xgrow(b->marks, b->n, &b->cap, sizeof(*b->marks));
-	b->marks[b->n] = (struct feed_mark){.seq = ++b->seq, .at = b->bytes.len};
-	feed_frame(&b->bytes, &b->json, feed_id(id, b->boot, b->seq), event, b->run);
+	b->marks[b->n] = (struct hub_mark){.seq = ++b->seq, .at = b->bytes.len};
+	hub_frame(&b->bytes, &b->json, hub_id(id, b->boot, b->seq), event, b->run);
 	return &b->json;
 }
 
 /* One that did not fit is not there. */
-void feed_batch_end(struct feed_batch *b)
+void hub_batch_end(struct hub_batch *b)
 {
-	struct feed_mark *m = &b->marks[b->n];
+	struct hub_mark *m = &b->marks[b->n];
 
-	feed_frame_end(&b->bytes, &b->json);
+	hub_frame_end(&b->bytes, &b->json);
 	if (b->bytes.error) {
 		b->bytes.len = m->at;
 		b->bytes.error = 0;
@@ -104,9 +104,9 @@ void feed_batch_end(struct feed_batch *b)
 /* ---- series and events ---------------------------------------------------------------------- */
 
 /* k="v",k="v" as an object. A value has \" for a quote and \\ for a backslash. */
-static void feed_put_labels(struct json *j, const char *labels)
+static void hub_put_labels(struct json *j, const char *labels)
 {
-	char value[FEED_LABEL_MAX], *key;
+	char value[HUB_LABEL_MAX], *key;
 	const char *p = labels, *end;
 	size_t n;
 
@@ -129,14 +129,14 @@ static void feed_put_labels(struct json *j, const char *labels)
 	json_object_end(j);
 }
 
-void feed_put_series(struct json *j, const struct store_series *s, int64_t pid)
+void hub_put_series(struct json *j, const struct store_series *s, int64_t pid)
 {
 	char *id = xasprintf("%s/%" PRIu32, s->host_name, s->id);
 
 	json_kstr(j, "id", id);
 	json_kstr(j, "name", s->name);
 	json_kstr(j, "labels", s->labels);
-	feed_put_labels(j, s->labels);
+	hub_put_labels(j, s->labels);
 	json_kstr(j, "unit", runview_unit(s));
 	json_kstr(j, "kind", runview_kind(s->kind));
 	json_kstr(j, "help", s->help);
@@ -158,7 +158,7 @@ void feed_put_series(struct json *j, const struct store_series *s, int64_t pid)
 	free(id);
 }
 
-void feed_put_event(struct json *j, const struct store_event *e, const char *host)
+void hub_put_event(struct json *j, const struct store_event *e, const char *host)
 {
 	json_kstr(j, "host", host);
 	json_kuint(j, "process", e->process);

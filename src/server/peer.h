@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * peer.h - whose process is at the other end of a connection on this machine.
+ */
+#ifndef SERVER_PEER_H
+#define SERVER_PEER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PEER_UNKNOWN (-1)
+
+/* User id of who connected to us from this machine (a loopback address, over fd), as the
+ * kernel tells it; PEER_UNKNOWN: it does not, or knows no such user here. */
+int64_t peer_user(int fd);
+
+#endif

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The page of all runs: find, sort, filter, tag, choose and compare; none, some, thousands.
+import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { fitsWidth, idsOf, open, runsOf, serve, useBrowser } from "./harness.mjs";
+
+let kinds, many, none;
+
+useBrowser();
+before(async () => {
+	// Tags are written here: a copy.
+	const copy = mkdtempSync(path.join(tmpdir(), "lapse-browser-"));
+
+	cpSync(runsOf("kinds"), path.join(copy, "runs"), { recursive: true });
+	after(() => rmSync(copy, { recursive: true, force: true }));
+	kinds = await serve(path.join(copy, "runs"));
+	many = await serve(runsOf("many"));
+	none = await serve(runsOf("none"));
+});
+
+const names = (page) => page.locator(".tbody [role=row] a").allInnerTexts();
+const settled = (page) => page.waitForFunction(() => document.querySelector("[role=table]") && !document.querySelector(".toolbar .spinner"));
+
+test("runs are listed, found, filtered and sorted; the address holds it", async () => {
+	const page = await open(kinds);
+
+	await page.locator(".tbody [role=row]").nth(7).waitFor();
+	await page.picture("runs");
+	await page.keyboard.press("/");
+	await page.keyboard.type("vision simul");
+	await page.waitForFunction(() => document.querySelectorAll(".tbody [role=row]").length === 2);
+	assert.deepEqual((await names(page)).sort(), ["finished", "other"]);
+	assert.match(page.url(), /q=vision\+simul/);
+	assert.match(await page.locator(".toolbar").innerText(), /2 of 8 runs/);
+	await page.getByRole("button", { name: "Clear" }).click();
+	await page.waitForFunction(() => document.querySelectorAll(".tbody [role=row]").length === 8);
+	await page.getByRole("checkbox", { name: /^failed/ }).click();
+	await page.waitForFunction(() => document.querySelectorAll(".tbody [role=row]").length === 1);
+	assert.deepEqual(await names(page), ["crashed"]);
+	await page.getByRole("checkbox", { name: /^failed/ }).click();
+	await page.getByRole("button", { name: /^Name/ }).click();
+	await page.waitForFunction(() => location.hash.includes("sort=name") && document.querySelector("[aria-sort=ascending]"));
+	await settled(page);
+	const sorted = await names(page);
+
+	await page.reload();
+	await page.locator(".tbody [role=row]").nth(7).waitFor();
+	assert.deepEqual(await names(page), sorted, "the address reproduces the view");
+	await page.done();
+});
+
+test("a metric as a column, and sorted by it", async () => {
+	const page = await open(`${kinds}/#/runs?metric=grad_norm&metric=val/loss&sort=-metric:grad_norm`);
+
+	await page.getByRole("columnheader", { name: "val/loss" }).waitFor();
+	await page.locator(".tbody [role=row]").nth(7).waitFor();
+	assert.ok((await page.locator(".tbody [role=row]").first().innerText()).length > 0);
+	await page.done();
+});
+
+test("tags are edited, kept and found", async () => {
+	const page = await open(kinds);
+	const row = page.getByRole("row", { name: /resumed/ });
+
+	await row.getByRole("button", { name: "Edit resumed" }).click({ force: true });
+	await page.getByLabel("Tags, separated by commas").fill("good, <b>bold</b>");
+	await page.getByRole("button", { name: "Save" }).click();
+	await row.getByText("<b>bold</b>").waitFor();
+	await row.getByText("good", { exact: true }).click();
+	await page.waitForFunction(() => document.querySelectorAll(".tbody [role=row]").length === 1);
+	assert.match(page.url(), /tag=good/);
+	await page.done();
+});
+
+test("two runs are chosen and compared", async () => {
+	const page = await open(`${kinds}/#/runs?q=vision`);
+	const ids = Object.values(idsOf(runsOf("kinds")));
+
+	await page.waitForFunction(() => document.querySelectorAll(".tbody [role=row]").length === 2);
+	for (const box of await page.locator(".tbody input[type=checkbox]").all()) await box.click();
+	await page.waitForFunction(() => location.hash.split("sel=").length === 3);
+	await page.keyboard.press("c");
+	await page.waitForFunction(() => location.hash.startsWith("#/compare"));
+	assert.equal(new URLSearchParams(page.url().split("?")[1]).getAll("run").filter((r) => ids.includes(r)).length, 2);
+	await page.charts();
+	await page.done();
+});
+
+test("2,000 runs: all are reached, few rows are drawn, search answers", async () => {
+	const page = await open(many);
+
+	await page.getByText("2,000 runs").waitFor();
+	await page.getByText("run 1999 of many", { exact: true }).waitFor();
+	await page.picture("runs-many");
+	assert.ok((await page.locator(".tbody [role=row]").count()) < 80);
+	for (let i = 0; i < 60 && !(await page.getByText("run 0 of many", { exact: true }).count()); i++) {
+		await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+		await page.waitForTimeout(100);
+	}
+	await page.getByText("run 0 of many", { exact: true }).waitFor();
+	assert.ok((await page.locator(".tbody [role=row]").count()) < 80);
+	await page.evaluate(() => scrollTo(0, 0));
+	await page.getByRole("searchbox").fill("1234");
+	await page.waitForFunction(() => document.querySelectorAll(".tbody [role=row]").length === 1);
+	assert.deepEqual(await names(page), ["run 1234 of many"]);
+	await page.done();
+});
+
+test("no run: it says what to do", async () => {
+	const page = await open(none);
+
+	await page.getByText("lapse run -- python3 train.py").waitFor();
+	await page.picture("runs-none");
+	await page.done();
+});
+
+test("on a phone, and in the dark", async () => {
+	const page = await open(kinds, { width: 360, height: 740, dark: true, touch: true });
+
+	await page.locator(".tbody [role=row]").nth(7).waitFor();
+	await page.picture("runs-phone-dark");
+	await fitsWidth(page);
+	await page.done();
+});
+
+test("what is wrong is said: a page and a run that are not there", async () => {
+	const page = await open(`${kinds}/#/run/20200101-000000-aaaa/overview`, { expect: ["404"] });
+
+	await page.getByText("There is no such run here").waitFor();
+	await page.goto(`${kinds}/#/nothing`);
+	await page.getByText("There is no such page").waitFor();
+	await page.done();
+});
+
+test("the keyboard: help, another page", async () => {
+	const page = await open(kinds);
+
+	await page.locator(".tbody [role=row]").first().waitFor();
+	await page.keyboard.press("?");
+	await page.getByRole("dialog").waitFor();
+	await page.picture("help");
+	await page.keyboard.press("Escape");
+	await page.getByRole("table").focus();
+	await page.keyboard.press("ArrowDown");
+	await page.keyboard.press("Enter");
+	await page.waitForFunction(() => location.hash.startsWith("#/run/"));
+	await page.keyboard.press("g");
+	await page.keyboard.press("r");
+	await page.waitForFunction(() => location.hash.startsWith("#/runs"));
+	await page.done();
+});

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Alerts of runs: simulated faults, a real program that is sick, what people say of them by
+the command, and what an old or an unwatched run says."""
+import json
+import os
+import shutil
+import sqlite3
+
+import pytest
+from conftest import BUILD
+
+LONG = ("simulate", "--quiet", "--steps", "7200", "--rate", "1", "--ranks", "2")
+
+
+@pytest.fixture
+def sick():
+    """Path of the program that is ill."""
+    program = BUILD / "tests" / "unit" / "alert" / "sick"
+    if not program.exists():
+        pytest.fail(f"{program} has not been built; run make")
+    return program
+
+
+def rules(answer, state=None):
+    return sorted({a["rule"] for a in answer["alerts"] if state in (None, a["state"])})
+
+
+def settings(lapse, *limits, more=""):
+    """A file of settings with limits of rules, and its option."""
+    path = lapse.folder / "lapse.yaml"
+    path.write_text(f"alert:\n  limits: [{', '.join(limits)}]\n{more}")
+    return ("--config", path)
+
+
+@pytest.mark.parametrize("fault, want", [
+    ("nan", ["nan"]), ("stall:120", ["stall"]), ("gradient-explosion", ["gradient-explosion"]),
+    ("slow-data:20", ["throughput-drop"]), ("io-wait", ["io-wait"]), ("idle-gpu", ["gpu-idle"]),
+    ("hot-gpu", ["gpu-hot"]), ("disk-filling", ["disk-filling"]),
+    ("memory-leak", ["crash", "memory-pressure", "oom-forecast"]),
+    ("worker-death", []), ("loss-spike", []), ("xid", []),
+])
+def test_simulated_faults(lapse, fault, want):
+    assert lapse(*LONG, "--fault", fault).returncode == 0
+    answer = lapse.json("alerts")
+    assert rules(answer) == want
+    assert answer["watched"] and answer["why"] is None
+    for alert in answer["alerts"]:
+        assert alert["state"] in ("resolved", "ended")
+        assert int(alert["from_ns"]) <= int(alert["since_ns"]) <= int(alert["until_ns"])
+        assert alert["do"] and alert["title"] in alert["text"]
+        for series in alert["series"]:
+            found = lapse("query", "last", series["pattern"], "--json")
+            assert found.returncode == 0, found.stderr
+            assert len(json.loads(found.stdout)["series"]) == 1
+    fired = {r["rule"]: r["fired"] for r in answer["rules"]}
+    assert sorted(r for r, n in fired.items() if n) == want
+
+
+@pytest.mark.parametrize("shape", [
+    (), ("--resume",), ("--hosts", "2", "--ranks", "4", "--gpus", "4"),
+    ("--rate", "200", "--steps", "100000"), ("--gpus", "0"), ("--hz", "0.1"), ("--seed", "77"),
+])
+def test_healthy_runs_have_none(lapse, shape):
+    assert lapse(*LONG, *shape).returncode == 0
+    assert lapse.json("alerts")["alerts"] == []
+    assert lapse("alerts").stdout == "no alerts\n"
+
+
+def test_rules_say_what_they_cannot_see(lapse):
+    assert lapse(*LONG, "--gpus", "0").returncode == 0
+    state = {r["rule"]: (r["state"], r["why"]) for r in lapse.json("alerts")["rules"]}
+    assert len(state) == 12
+    assert state["stall"] == ("ok", None)
+    for rule in ("gpu-idle", "gpu-hot"):
+        assert state[rule][0] == "cannot-look" and "no GPU is read" in state[rule][1]
+    text = lapse("alerts", "--rules").stdout
+    assert text.splitlines()[0].split()[:3] == ["rule", "state", "fired"]
+    assert "cannot-look" in text
+
+
+def test_what_people_say(lapse):
+    assert lapse(*LONG, "--fault", "hot-gpu", "--fault", "nan").returncode == 0
+    before = lapse.json("alerts")
+    hot = next(a for a in before["alerts"] if a["rule"] == "gpu-hot")
+    assert hot["acknowledged"] is None
+    assert lapse("alerts", "--ack", hot["id"], "--note", "fan \"2\"\nreplaced").returncode == 0
+    assert lapse("alerts", "--silence", "nan", "--for", "1h").returncode == 0
+    path = lapse.runs / lapse.run_ids()[0] / "alerts.ack"
+    assert path.stat().st_mode & 0o777 == 0o600
+    with path.open("a") as log:  # a line that was cut, and nonsense
+        log.write('[1]\n{"do":"ack"}\n\x00\x01\n{"do":"silence","rule":"gpu-hot","until_')
+    assert lapse("alerts", "--ack", hot["id"], "--note", "again").returncode == 0
+    after = lapse.json("alerts")
+    hot = next(a for a in after["alerts"] if a["rule"] == "gpu-hot")
+    assert hot["acknowledged"]["note"] == "again"
+    assert hot["silenced_until_ns"] is None
+    nan = [a for a in after["alerts"] if a["rule"] == "nan"]
+    assert nan and all(a["silenced_until_ns"] for a in nan)
+    assert lapse("alerts", "--silence", "nan", "--for", "0").returncode == 0
+    assert all(a["silenced_until_ns"] is None for a in lapse.json("alerts")["alerts"])
+
+
+def test_wrong_words(lapse):
+    assert lapse(*LONG).returncode == 0
+    for wrong, status, said in (
+            (("--ack", "nan-aaaaaa"), 1, "no alert"), (("--silence", "nun"), 2, "no rule"),
+            (("--silence", "nan", "--for", "31d"), 2, "at most 30d"), (("--note", "x"), 2, "--note"),
+            (("--for", "1h"), 2, "--silence")):
+        done = lapse("alerts", *wrong)
+        assert (done.returncode, said in done.stderr) == (status, True), done.stderr
+    assert not (lapse.runs / lapse.run_ids()[0] / "alerts.ack").exists()
+
+
+def test_old_run(lapse):
+    """One that nobody watched says so."""
+    assert lapse(*LONG, "--hosts", "1", "--ranks", "1").returncode == 0
+    folder = lapse.runs / lapse.run_ids()[0]
+    with sqlite3.connect(next(folder.glob("*.db"))) as db:
+        db.execute("DELETE FROM attr WHERE key = 'alert.watch'")
+    answer = lapse.json("alerts")
+    assert not answer["watched"] and "without alerts" in answer["why"]
+    assert {r["state"] for r in answer["rules"]} == {"off"}
+    assert "without alerts" in lapse("alerts").stdout
+
+
+def record(lapse, sick, *arguments, options=()):
+    done = lapse("run", *options, "--", sick, *arguments)
+    assert lapse.settled()
+    return done, lapse.json("alerts")
+
+
+def test_healthy_program(lapse, sick):
+    done, answer = record(lapse, sick, "healthy")
+    assert done.returncode == 0, done.stderr
+    assert answer["watched"] and answer["alerts"] == []
+
+
+def test_nan_in_a_program(lapse, sick):
+    done, answer = record(lapse, sick, "nan")
+    assert done.returncode == 0
+    assert rules(answer) == ["nan"]
+    alert = answer["alerts"][0]
+    assert alert["value"] == "NaN" and alert["limit"] is None and alert["state"] == "resolved"
+    assert alert["process"].startswith("trainer") and alert["series"][0]["name"] == "loss"
+    shown = lapse("show").stdout
+    assert "Loss is not finite: loss is NaN" in shown
+    assert '{"alert"' not in shown and "{..}" not in shown.split("Last events")[-1]
+
+
+def test_failure(lapse, sick):
+    done, answer = record(lapse, sick, "exit")
+    assert done.returncode == 3
+    assert rules(answer) == ["crash"]
+    assert answer["alerts"][0]["state"] == "ended"
+    assert "exited with status 3" in answer["alerts"][0]["text"]
+    assert lapse("run", "--", "true").returncode == 0
+    assert lapse.settled()
+    assert lapse.json("alerts")["alerts"] == []
+
+
+def test_stall_live(lapse, sick, wait_for):
+    """It is seen while it lasts, and is over with the next step."""
+    process = lapse.start("run", *settings(lapse, "stall=1"), "--", sick, "stall", "8")
+
+    def active():
+        done = lapse("alerts", "--json")
+        return done.returncode == 0 and rules(json.loads(done.stdout), "active") == ["stall"]
+    assert wait_for(active, 20)
+    assert process.wait(30) == 0
+    assert lapse.settled()
+    answer = lapse.json("alerts")
+    assert rules(answer, "resolved") == ["stall"]
+    assert 1 <= answer["alerts"][0]["duration_s"] < 30
+
+
+def test_evaluation_is_no_stall(lapse, sick):
+    done, answer = record(lapse, sick, "evaluation", "9", options=settings(lapse, "stall=4"))
+    assert done.returncode == 0
+    assert answer["alerts"] == []
+
+
+def test_switched_off(lapse, sick):
+    done, answer = record(lapse, sick, "nan", options=settings(lapse, more="  enabled: false\n"))
+    assert done.returncode == 0
+    assert not answer["watched"] and answer["alerts"] == [] and "alert.enabled" in answer["why"]
+
+
+def test_one_rule_off_and_nonsense(lapse, sick):
+    done, answer = record(lapse, sick, "nan", options=settings(
+        lapse, "gpu-hot=x", "nun=3", more="  off: [nan, stal]\n"))
+    assert done.returncode == 0
+    assert answer["watched"] and answer["alerts"] == []
+    off = next(r for r in answer["rules"] if r["rule"] == "nan")
+    assert off["state"] == "off" and "alert.off" in off["why"]
+    log = (lapse.rendezvous / "agent.log").read_text()
+    for said in ('no alert "nun", did you mean "nan"?', 'no alert "stal", did you mean "stall"?',
+                 "gpu-hot=x"):
+        assert said in log, log
+
+
+@pytest.mark.kill
+def test_alerts_of_a_killed_agent_end(lapse, sick, wait_for):
+    """What fired under an agent that was killed is not active for ever."""
+    process = lapse.start("run", *settings(lapse, "stall=1"), "--", sick, "stall", "12")
+
+    def stalled():
+        done = lapse("alerts", "--json")
+        return done.returncode == 0 and rules(json.loads(done.stdout), "active") == ["stall"]
+    assert wait_for(stalled, 20)
+    os.kill(lapse.agent_pid(), 9)
+    assert process.wait(40) == 0
+    assert lapse.settled()
+    assert rules(lapse.json("alerts"), "active") == []
+
+
+def test_copy_of_a_run_reads_the_same(lapse):
+    """All of it is in the folder."""
+    assert lapse(*LONG, "--fault", "hot-gpu").returncode == 0
+    first = lapse.json("alerts")
+    other = lapse.folder / "elsewhere" / lapse.run_ids()[0]
+    shutil.copytree(lapse.runs / lapse.run_ids()[0], other)
+    second = json.loads(lapse("alerts", other, "--json").stdout)
+    assert second["alerts"] == first["alerts"] and len(first["alerts"]) == 1

@@ -1,0 +1,496 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks on `lapse serve`: other sites, paths that lead out, requests that are too large,
+broken or never whole, guessed tokens. All are refused, the server answers meanwhile, and
+what a run records while it is attacked is complete."""
+import contextlib
+import json
+import os
+import random
+import select
+import signal
+import socket
+import time
+
+import pytest
+
+from conftest import BUILD, wait_for
+from serving import Serving
+
+STRESS = BUILD / "tests" / "chaos" / "stress"
+SECURE = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; ",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+TOKEN = "abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.fixture
+def run(lapse):
+    """A finished run with a file, a folder and links in its folder; its id."""
+    lapse("simulate", "--steps", "50", check=True)
+    name = lapse.run_ids()[0]
+    folder = lapse.runs / name
+    (folder / "notes.txt").write_text("of the run\n")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "deep.txt").write_text("deep\n")
+    (lapse.folder / "secret.txt").write_text("the secret\n")
+    (folder / "link.txt").symlink_to(lapse.folder / "secret.txt")
+    (folder / "up").symlink_to("../..")
+    os.mkfifo(folder / "pipe.txt")
+    return name
+
+
+@pytest.fixture
+def server(lapse):
+    lapse.runs.mkdir(exist_ok=True)
+    with Serving(lapse) as one:
+        yield one
+        assert one.is_up()
+        assert one.get("/healthz").status == 200
+
+
+@pytest.fixture
+def closed(lapse):
+    """A server that wants a token."""
+    file = lapse.folder / "token"
+    file.write_text(TOKEN + "\n")
+    file.chmod(0o600)
+    lapse.runs.mkdir(exist_ok=True)
+    with Serving(lapse, "--token-file", file) as one:
+        yield one
+        assert one.is_up()
+
+
+def code(answer):
+    return answer.status, answer.json()["error"]["code"]
+
+
+def act(server, run, **head):
+    """An edit of the run's name with the page's token, and more or other fields."""
+    fields = {"Content_Type": "application/json",
+              "X_Lapse_Token": server.get("/api/v1/info").json()["act_token"]}
+    fields.update(head)
+    return server.ask("POST", f"/api/v1/runs/{run}/edit", body='{"name": "changed"}',
+                      **{k: v for k, v in fields.items() if v is not None})
+
+
+def raw(server, data, timeout=10):
+    """Send bytes, say that there are no more, and read to the end."""
+    with server.connect(timeout) as s:
+        with contextlib.suppress(OSError):
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+        got = b""
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+            while chunk := s.recv(1 << 16):
+                got += chunk
+        return got
+
+
+def name_of(server, run):
+    return server.get(f"/api/v1/runs/{run}").json()["run"]["name"]
+
+
+# ---- other sites -------------------------------------------------------------------------
+
+
+def test_a_name_that_was_pointed_at_this_machine(server, run):
+    for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1.evil.example",
+                 "localhost.evil.example", "10.0.0.1", "localhost@evil.example", "", "[::1",
+                 "localhost:80:80", "0.0.0.0", "2130706433", "127.1", "localhost, evil.example",
+                 "evil.example#localhost", "localhost\\.evil.example"):
+        for path in ("/", "/api/v1/info", "/api/v1/live?runs=1", "/nothing", "/assets/x.js"):
+            answer = server.get(path, Host=host)
+            assert answer.status in (400, 421), (host, path)
+            if answer.status == 421:
+                assert code(answer) == (421, "wrong-host")
+            assert b"act_token" not in answer.body
+    for host in ("localhost", f"localhost:{server.port}", "127.0.0.1", "LOCALHOST:1", "[::1]:9000"):
+        assert server.get("/api/v1/info", Host=host).status == 200, host
+    # Two of them, or none.
+    for head in (b"Host: localhost\r\nHost: evil.example\r\n", b"Host: evil.example\r\n", b""):
+        got = raw(server, b"GET /api/v1/info HTTP/1.1\r\n" + head + b"\r\n")
+        assert b" 200 " not in got.split(b"\r\n")[0] or head.startswith(b"Host: localhost"), head
+    assert b" 200 " not in raw(server, b"GET /api/v1/info HTTP/1.0\r\n\r\n").split(b"\r\n")[0]
+
+
+def test_requests_of_other_sites(server, run):
+    here = f"http://{server.host}:{server.port}"
+    before = name_of(server, run)
+    for head in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": ""},
+                 {"Origin": f"http://{server.host}:{server.port + 1}"},
+                 {"Origin": here + ".evil.example"}, {"Origin": "http://localhost.evil.example"},
+                 {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"},
+                 {"Sec_Fetch_Site": "Cross-Site", "Sec_Fetch_Mode": "navigate"},
+                 {"Sec_Fetch_Site": "cross-site", "Origin": here}):
+        assert code(act(server, run, **head)) == (403, "foreign-site"), head
+        assert code(server.get("/api/v1/runs", **head)) == (403, "foreign-site"), head
+        assert code(server.get("/api/v1/live?runs=1", **head)) == (403, "foreign-site"), head
+    # A link to the page is all that another site may have; not in a frame.
+    link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
+    assert server.get("/", Sec_Fetch_Dest="document", **link).status in (200, 404)
+    assert code(server.get("/", Sec_Fetch_Dest="iframe", **link)) == (403, "foreign-site")
+    assert code(server.get("/api/v1/info", Sec_Fetch_Dest="document", **link))[0] == 403
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None,
+                 "application/jsonp", "text/plain; application/json"):
+        assert act(server, run, Content_Type=kind).status == 415, kind
+    for token in (None, "", "x", "0" * 26):
+        assert act(server, run, X_Lapse_Token=token).status == 401, token
+    for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "post"):
+        answer = server.ask(method, f"/api/v1/runs/{run}/edit", body="{}")
+        assert answer.status in (400, 405, 501), method
+    assert name_of(server, run) == before
+    # No answer is for another site's eyes.
+    for head in ({}, {"Origin": here}, {"Origin": "http://evil.example"}):
+        for path in ("/", "/api/v1/info", "/nothing"):
+            assert not [k for k in server.get(path, **head).head if k.startswith("access-control")]
+    assert act(server, run, Origin=here, Sec_Fetch_Site="same-origin").status == 200
+    assert name_of(server, run) == "changed"
+
+
+def test_every_answer_says_what_a_page_may_do(server, run):
+    asked = [("GET", "/", {}), ("GET", "/api/v1/info", {}), ("GET", "/api/v1/runs", {}),
+             ("GET", f"/api/v1/runs/{run}/query?series=loss", {}), ("GET", "/metrics", {}),
+             ("GET", f"/api/v1/runs/{run}/files/notes.txt", {}), ("GET", "/healthz", {}),
+             ("GET", "/nothing", {}), ("GET", "/api/v1/runs/nothing", {}),
+             ("GET", "/api/v1/runs?x=1", {}), ("PUT", "/api/v1/runs", {}),
+             ("POST", f"/api/v1/runs/{run}/edit", {}), ("GET", "/", {"Host": "evil.example"}),
+             ("GET", "/", {"Origin": "http://evil.example"}), ("HEAD", "/api/v1/info", {}),
+             ("GET", f"/api/v1/runs/{run}/export?format=csv", {}),
+             ("GET", f"/api/v1/live?run={run}", {})]
+    seen = set()
+    for method, path, head in asked:
+        answer = server.ask(method, path, **head)
+        seen.add(answer.status)
+        for name, value in SECURE.items():
+            assert answer.head.get(name, "").startswith(value), (method, path, name)
+    assert {200, 400, 403, 404, 405, 421} <= seen
+    tag = server.get("/api/v1/runs").head["etag"]
+    answer = server.get("/api/v1/runs", If_None_Match=tag)
+    assert answer.status == 304
+    for name, value in SECURE.items():
+        assert answer.head.get(name, "").startswith(value), name
+    answer = server.ask("POST", f"/api/v1/runs/{run}/edit", body=b"x" * 70000,
+                        Content_Type="application/json")
+    assert answer.status == 413
+    for name, value in SECURE.items():
+        assert answer.head.get(name, "").startswith(value), name
+
+
+# ---- paths -------------------------------------------------------------------------------
+
+
+def test_paths_that_lead_out(lapse, server, run):
+    good = server.get(f"/api/v1/runs/{run}/files/notes.txt")
+    assert good.status == 200 and good.body == b"of the run\n"
+    assert server.get(f"/api/v1/runs/{run}/files/sub/deep.txt").body == b"deep\n"
+    names = ["../../secret.txt", "..%2f..%2fsecret.txt", "%2e%2e/%2e%2e/secret.txt",
+             "%2e%2e%2f%2e%2e%2fsecret.txt", "%252e%252e/%252e%252e/secret.txt",
+             "..%252f..%252fsecret.txt", "..%5c..%5csecret.txt", "..\\..\\secret.txt",
+             "sub/../../../secret.txt", "./notes.txt", "sub//deep.txt", "/etc/passwd",
+             "%2fetc%2fpasswd", "//etc/passwd", "link.txt", "up/secret.txt", "up", "pipe.txt",
+             "sub", "sub/", "", "notes.txt/", "notes.txt%00.png", "%00", "notes.txt%0a", ".",
+             "..", "...", "%c0%ae%c0%ae/%c0%ae%c0%ae/secret.txt", "..;/..;/secret.txt",
+             "notes.txt%00", f"../{run}/notes.txt", "x" * 5000, "a/" * 2000 + "b"]
+    for name in names:
+        for path in (f"/api/v1/runs/{run}/files/{name}", f"/api/v1/runs/{run}/trace/summary/{name}"):
+            got = raw(server, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                      .encode())
+            status = got.split(b" ", 2)[1] if got else b""
+            assert status in (b"400", b"404", b"414", b"431"), (path[:200], status)
+            assert b"secret" not in got.partition(b"\r\n\r\n")[2] or b"no-such" in got
+            assert b"the secret" not in got and b"root:" not in got
+    host = (lapse.runs / run).glob("*.db")
+    for file in host:  # the store's own
+        assert server.get(f"/api/v1/runs/{run}/files/{file.name}").status == 404
+    for bad in ("..", ".", "%2e%2e", f"..%2f{run}", f"{run}%2f..", f"{run}%00", f"../{lapse.runs.name}/{run}",
+                "/etc", "%2e", "~", "*", "?", "last%2f..", run + "/..", f"{run}%2fsub"):
+        for rest in ("", "/series", "/files/notes.txt", "/events"):
+            got = raw(server, f"GET /api/v1/runs/{bad}{rest} HTTP/1.1\r\nHost: localhost\r\n"
+                      "Connection: close\r\n\r\n".encode())
+            status = got.split(b" ", 2)[1] if got else b""
+            assert status in (b"400", b"404") or bad == "?", (bad, rest, status)
+    for path in ("/assets/../../../etc/passwd", "/assets/%2e%2e/x", "/assets/", "/assets", "/.git/config",
+                 "/api", "/api/v1", "/api/v1/", "/runs", f"/{run}", f"/{run}/notes.txt", "/..",
+                 "/speedscope/../x", "/speedscope/", "/api/v1/runs//series", "//", "/%2f"):
+        got = raw(server, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        assert got.split(b" ", 2)[1] in (b"404", b"400"), path
+        assert b"notes.txt" not in got.partition(b"\r\n\r\n")[2].replace(path.encode(), b"")
+    # A run's folder may be no link out, either.
+    outside = lapse.folder / "outside"
+    outside.mkdir()
+    (outside / "notes.txt").write_text("outside\n")
+    (lapse.runs / "20990101-000000-aaaa").symlink_to(outside)
+    assert b"outside\n" not in server.get("/api/v1/runs/20990101-000000-aaaa/files/notes.txt").body
+
+
+# ---- too large ---------------------------------------------------------------------------
+
+
+def test_too_large(server, run):
+    answer = server.ask("POST", f"/api/v1/runs/{run}/edit", body=b"[" * 200000,
+                        Content_Type="application/json")
+    assert answer.status == 413
+    head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    for data in (head + b"X-A: " + b"a" * 100000 + b"\r\n\r\n", head + b"A: b\r\n" * 20000 + b"\r\n",
+                 b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                 b"GET /healthz?" + b"a=1&" * 30000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                 b"G" * 100000 + b" / HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+        got = raw(server, data)
+        assert got == b"" or got.split(b" ", 2)[1] in (b"400", b"413", b"414", b"431", b"501"), data[:40]
+    got = raw(server, b"GET /healthz?" + b"&".join(b"a=%d" % i for i in range(1000))
+              + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert got.split(b" ", 2)[1] == b"400"
+    # A length that is a lie, chunks without end, a body where none is expected.
+    post = (f"POST /api/v1/runs/{run}/edit HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            "Content-Type: application/json\r\n").encode()
+    for rest in (b"Content-Length: 99999999999999999999\r\n\r\n{}", b"Content-Length: -1\r\n\r\n{}",
+                 b"Content-Length: 5\r\nContent-Length: 2\r\n\r\n{}",
+                 b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n{}",
+                 b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}",
+                 b"Transfer-Encoding: chunked\r\n\r\n" + b"1000\r\n" + b"x" * 4096 + b"\r\n" * 40,
+                 b"Content-Length: 1000000\r\n\r\n" + b"x" * 1000000):
+        got = raw(server, post + rest)
+        assert got == b"" or b" 200 " not in got.split(b"\r\n")[0], rest[:60]
+    for query in ("series=" + "x" * 2000, "points=8193&series=loss", "points=-1&series=loss",
+                  "points=99999999999999999999&series=loss", "points=1e3&series=loss",
+                  "points=&series=loss", "axis=x&series=loss", "nothing=1", "points=1&points=2"):
+        assert code(server.get(f"/api/v1/runs/{run}/query?{query}")) == (400, "bad-parameter"), query
+
+
+# ---- broken requests -----------------------------------------------------------------------
+
+
+class Breaker:
+    """Requests that are nearly right, from a seed."""
+    METHODS = [b"GET", b"POST", b"HEAD", b"PUT", b"get", b"", b"GE T", b"\x00", b"G\xffT", b"OPTIONS"]
+    VERSIONS = [b"HTTP/1.1", b"HTTP/1.0", b"HTTP/0.9", b"HTTP/2.0", b"HTTP/9.9", b"HTP/1.1", b"",
+                b"HTTP/1.1 x", b"http/1.1"]
+    PATHS = [b"/", b"/healthz", b"/api/v1/info", b"/api/v1/runs", b"/metrics", b"*", b"", b"//",
+             b"http://localhost/healthz", b"/api/v1/runs/%s/query?series=loss", b"/api/v1/runs/%s",
+             b"/api/v1/runs/%s/events", b"/api/v1/runs/%s/files/notes.txt", b"/api/v1/compare?run=%s",
+             b"/api/v1/runs/%s/stats?series=loss", b"/api/v1/runs/%s/alerts", b"/api/v1/live?run=%s",
+             b"/api/v1/runs/%s/export?format=csv", b"/api/v1/runs/%s/edit"]
+    FIELDS = [b"Host: localhost", b"Host: evil", b"Host:", b"Host", b": x", b"Content-Length: 3",
+              b"Content-Length: x", b"Transfer-Encoding: chunked", b"Transfer-Encoding: gzip, chunked",
+              b"Expect: 100-continue", b"Expect: 200-ok", b"Connection: close", b"Connection: upgrade",
+              b"Upgrade: websocket", b"Range: bytes=0-", b"Range: bytes=-1-,5", b"Accept-Encoding: gzip",
+              b"If-None-Match: *", b"If-None-Match: \"", b"Cookie: lapse=" + b"x" * 300,
+              b"Authorization: Bearer \xff\xfe", b"Last-Event-ID: x\x00y", b" folded: line",
+              b"Content-Type: application/json", b"X-A: " + b"\x01" * 10, b"Sec-Fetch-Site: none",
+              b"Origin: http://localhost", b"X: " + b"y" * 3000]
+    PARAMS = [b"series=%ff", b"series=rate(", b"series={", b"points=0", b"from=x", b"q=%00", b"%=%",
+              b"=", b"&&&&", b"limit=-1", b"sort=%0d%0aX:1", b"after=%s%n%x", b"id=/", b"axis=step",
+              b"filter=%3d%3d", b"series=" + b"(" * 500, b"group=" + b"," * 300, b"a[]=1", b"run=..",
+              b"token=%00", b"match=" + b"*" * 200]
+    BODIES = [b"", b"{}", b"{", b"[" * 5000, b"\x00" * 100, b"3\r\n{}\n\r\n0\r\n\r\n", b"zz\r\n", b"null",
+              b'{"name": 1}', b'{"name": "\\ud800"}', b'{"a":' * 500, b"\xff\xfe{}", b"x" * 70000]
+
+    def __init__(self, seed, run):
+        self.random, self.run = random.Random(seed), run.encode()
+
+    def make(self):
+        r = self.random
+        path = r.choice(self.PATHS).replace(b"%s", self.run)
+        for _ in range(r.choice((0, 0, 1, 2, 5))):
+            path += (b"&" if b"?" in path else b"?") + r.choice(self.PARAMS)
+        fields = [b"Host: localhost"] if r.random() < 0.8 else []
+        fields += r.sample(self.FIELDS, r.choice((0, 1, 1, 2, 4, 8)))
+        end = b"\r\n" if r.random() < 0.9 else b"\n"
+        data = b" ".join((r.choice(self.METHODS) if r.random() < 0.4 else b"GET", path,
+                          r.choice(self.VERSIONS) if r.random() < 0.3 else b"HTTP/1.1"))
+        data = end.join([data, *fields, b"", b""]) + (r.choice(self.BODIES) if r.random() < 0.3 else b"")
+        for _ in range(r.choice((0, 0, 0, 1, 3, 20))):  # bytes that change, go or come
+            at = r.randrange(len(data) + 1)
+            data = r.choice((data[:at], data[:at] + bytes([r.randrange(256)]) + data[at:],
+                             data[:at] + data[at + 1:])) if r.random() < 0.7 else data[:at] + data
+        return data
+
+
+def test_broken_requests(server, run):
+    breaker = Breaker(8, run)
+    statuses, start = {}, time.monotonic()
+    for i in range(3000):
+        data = breaker.make()
+        with server.connect(10) as s:
+            with contextlib.suppress(OSError):
+                s.sendall(data)
+                s.shutdown(socket.SHUT_WR)
+            got = b""
+            s.settimeout(0.05 if b"/live" in data else 10)  # a live stream does not end
+            with contextlib.suppress(OSError):
+                got = s.recv(1 << 16)
+        line = got.split(b"\r\n")[0]
+        status = line.split(b" ")[1] if line.startswith(b"HTTP/1.") else b"none"
+        assert status not in (b"500", b"502"), (data, got)
+        statuses[status] = statuses.get(status, 0) + 1
+        if i % 300 == 0:
+            assert server.get("/healthz").status == 200
+            assert server.is_up()
+    assert {b"200", b"400", b"404"} <= set(statuses), statuses
+    print(statuses, time.monotonic() - start)
+
+
+def test_broken_bodies(server, run):
+    token = server.get("/api/v1/info").json()["act_token"]
+    before = name_of(server, run)
+    for path in ("edit", "alerts/ack", "alerts/silence"):
+        for body in (*Breaker.BODIES[:-1], b'{"unknown": 1}', b'{"name": null}', b'{"name": ["a"]}',
+                     b'{"name": "a", "name": "b"', b'{"tags": "' + b"x," * 3000 + b'"}', b'"x"', b"1",
+                     b'{"rule": "\\u0000", "for_s": 1e400}', b'{"rule": "x", "for_s": -1}',
+                     b'{"alert": "' + b"x" * 5000 + b'"}', b"[1]", b"{}" * 2):
+            if body == b"{}" and path == "edit":
+                continue
+            answer = server.ask("POST", f"/api/v1/runs/{run}/{path}", body=body, X_Lapse_Token=token,
+                                Content_Type="application/json")
+            assert 400 <= answer.status < 500, (path, body[:60], answer.status)
+            assert answer.json()["error"]["code"], body[:60]
+    assert name_of(server, run) == before
+
+
+# ---- slowly ------------------------------------------------------------------------------------
+
+
+def test_500_connections_that_send_a_byte_now_and_then(lapse, server, run):
+    """Each sends a byte every 5 s and is never done; the server ends them, and answers others
+    from the first moment on."""
+    page = lapse.folder / "page"
+    recording = lapse.start("run", "--quiet", "--", STRESS, "--threads", "1", "--rate", "20000", "--kinds",
+                            "sfaht", "--seconds", "50", page)
+    assert wait_for(lambda: len(lapse.run_ids()) == 2, 20)
+    live = [r for r in lapse.run_ids() if r != run][0]
+    slow = []
+    for i in range(500):
+        s = socket.socket()
+        s.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            s.connect((server.host, server.port))
+        slow.append(s)
+        if i % 50 == 49:
+            assert server.get("/healthz", timeout=5).status == 200
+    text = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + b"a" * 100
+    poll = select.poll()
+    ended = set()
+    for s in slow:
+        poll.register(s, select.POLLIN)
+    for turn in range(4):
+        for s in slow:
+            if s.fileno() in ended:
+                continue
+            with contextlib.suppress(OSError):
+                s.send(text[turn:turn + 1])
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            answer = server.get(f"/api/v1/runs/{live}", timeout=5)
+            assert answer.status == 200
+            for fd, _ in poll.poll(0):
+                ended.add(fd)
+                poll.unregister(fd)
+            time.sleep(0.1)
+    # 10 s for a head: after 20 s none is left that was there at the beginning.
+    assert len(ended) == 500
+    for s in slow:
+        s.close()
+    pid = int.from_bytes(page.read_bytes()[64:72], "little")
+    os.kill(pid, signal.SIGTERM)
+    recording.wait(20)
+    lapse.settled()
+    check_complete(lapse, live)
+
+
+def check_complete(lapse, run):
+    """attempts = stored + dropped, and nothing was dropped; each value of the gauge is there."""
+    trainer = [p for p in lapse.json("show", run)["processes"] if p["role"] == "trainer"]
+    assert len(trainer) == 1
+    p = trainer[0]
+    assert p["dropped"] == p["overwritten"] == p["broken"] == 0
+    assert p["stored"] > 1000 and p.get("attempts", p["stored"]) == p["stored"]
+
+
+def test_clients_that_never_read(lapse, server, run):
+    """Answers of some MiB that nobody takes hold no thread."""
+    lapse("simulate", "--steps", "100000", "--rate", "1000", check=True)
+    large = lapse.run_ids()[-1]
+    stuck = []
+    for _ in range(60):
+        s = server.connect()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        s.sendall(f"GET /api/v1/runs/{large}/query?series=*&points=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                  .encode())
+        stuck.append(s)
+    for _ in range(50):
+        assert server.get("/healthz", timeout=10).status == 200
+        assert server.get(f"/api/v1/runs/{run}", timeout=30).status == 200
+    for s in stuck:
+        s.close()
+
+
+# ---- tokens ----------------------------------------------------------------------------------------
+
+
+def test_nothing_without_the_token(closed, run):
+    for path in ("/", "/api/v1/info", "/api/v1/runs", "/metrics", "/healthz", "/nothing", "/api/v1/live?runs=1",
+                 f"/api/v1/runs/{run}/files/notes.txt", f"/api/v1/runs/{run}?token={TOKEN}"):
+        answer = closed.get(path)
+        assert answer.status == 401, path
+        assert answer.json()["error"]["code"] == "no-token"
+        assert b"notes" not in answer.body and b"folders" not in answer.body
+    for value in (f"Bearer {TOKEN}", f"bearer {TOKEN}"):
+        assert closed.get("/api/v1/info", Authorization=value).status == 200
+    answer = closed.get(f"/?token={TOKEN}")
+    cookie = answer.head["set-cookie"]
+    assert answer.status == 200 and TOKEN not in answer.body.decode()
+    for word in ("HttpOnly", "SameSite=Strict", "Path=/"):
+        assert word in cookie
+    pair = cookie.split(";")[0]
+    assert closed.get("/api/v1/info", Cookie=pair).status == 200
+    assert closed.get("/api/v1/info", Cookie="a=b; " + pair + "; c=d").status == 200
+    # A cookie alone does not act, nor does it for another site.
+    token = closed.get("/api/v1/info", Cookie=pair).json()["act_token"]
+    post = {"method": "POST", "path": f"/api/v1/runs/{run}/edit", "body": "{}",
+            "Content_Type": "application/json", "Cookie": pair}
+    assert closed.ask(**post).status == 401
+    assert closed.ask(**post, X_Lapse_Token=token, Sec_Fetch_Site="cross-site").status == 403
+    assert closed.ask(**post, X_Lapse_Token=token).status in (200, 400)
+
+
+def test_guessing_is_slow_and_then_refused(closed):
+    answers, begin = [], time.monotonic()
+    for i in range(14):
+        guess = TOKEN[:-1] + "0123456789abcd"[i]
+        answers.append(closed.get("/api/v1/info", Authorization="Bearer " + guess).status)
+    took = time.monotonic() - begin
+    assert answers[:10] == [401] * 10 and answers[10:] == [429] * 4
+    assert took >= 10 * 0.2
+    # The right one has to wait, too: else a guesser could try on and look for the difference.
+    answer = closed.get("/api/v1/info", Authorization="Bearer " + TOKEN)
+    assert answer.status == 429 and answer.head["retry-after"] == "60"
+    for where in (f"/?token={TOKEN[:-1]}x", "/api/v1/info"):
+        assert closed.get(where, Cookie="lapse=" + TOKEN[:-1] + "x").status == 429
+
+
+def test_guesses_of_all_lengths(closed):
+    for guess in ("", " ", "x" * 8000, TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "\x7f"):
+        answer = closed.get("/api/v1/info", Authorization="Bearer " + guess)
+        assert answer.status == 401, guess[:40]
+
+
+# ---- what is stored is text ---------------------------------------------------------------------------
+
+
+def test_names_stay_text(lapse, server):
+    """Names of series, runs and events come as JSON only, never as HTML."""
+    evil = "<script>alert(1)</script>"
+    lapse("simulate", "--steps", "20", "--name", evil, "--project", evil, check=True)
+    name = lapse.run_ids()[0]
+    for path in ("/api/v1/runs", f"/api/v1/runs/{name}", f"/api/v1/runs/{name}/series", f"/{evil}",
+                 f"/api/v1/runs/{evil}", f"/api/v1/runs?q={evil}", f"/api/v1/runs?{evil}=1",
+                 f"/api/v1/runs/{name}/query?series={evil}"):
+        answer = server.get(path.replace("<", "%3C").replace(">", "%3E"))
+        assert answer.head["content-type"] == "application/json", path
+        assert answer.head["x-content-type-options"] == "nosniff"
+        json.loads(answer.body)
+    assert server.get(f"/api/v1/runs/{name}").json()["run"]["name"] == evil

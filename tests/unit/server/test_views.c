@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_views.c - what makes views of traces: processes within limits, and answers that are kept.
+ */
+#include "server/answercache.h"
+#include "server/childrun.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SECOND 1000000000LL
+
+static int run(const char *script, int64_t limit_ns, size_t most, char *out, char *err, int *status)
+{
+	const char *const argv[] = {"sh", "-c", script, NULL};
+	const struct childrun c = {.program = "/bin/sh", .argv = argv, .dir = "/", .limit_ns = limit_ns,
+				   .memory = 1ull << 32};
+	struct buf b;
+	int r;
+
+	buf_init(&b, most);
+	r = childrun(&c, &b, err, 32, status);
+	strncpy(out, buf_str(&b), 99);
+	buf_done(&b);
+	return r;
+}
+
+static void test_child(void **state)
+{
+	char out[100] = "", err[32];
+	int status;
+
+	(void)state;
+	assert_int_equal(run("pwd; echo no >&2; exit 3", 20 * SECOND, 1000, out, err, &status), 0);
+	assert_string_equal(out, "/\n");
+	assert_string_equal(err, "no ");
+	assert_int_equal(status, 3);
+	/* Input is empty, a signal is a status, the error is cut. */
+	assert_int_equal(run("cat; kill -9 $$", 20 * SECOND, 1000, out, err, &status), 0);
+	assert_int_equal(status, 137);
+	run("yes | head -c 1000 >&2", 20 * SECOND, 1000, out, err, &status);
+	assert_int_equal(strlen(err), 31);
+}
+
+static void test_child_limits(void **state)
+{
+	const struct childrun none = {.program = "/nowhere", .argv = (const char *const[]){"x", NULL},
+				      .dir = "/", .limit_ns = 20 * SECOND, .memory = 1ull << 32};
+	char out[100], err[32];
+	struct buf b;
+	int status;
+
+	(void)state;
+	assert_int_equal(run("sleep 100", SECOND / 5, 1000, out, err, &status), -ETIMEDOUT);
+	assert_int_equal(status, 137);
+	assert_int_equal(run("yes", 60 * SECOND, 1000, out, err, &status), -EFBIG);
+	buf_init(&b, 100);
+	assert_int_equal(childrun(&none, &b, err, sizeof(err), &status), 0);
+	assert_int_equal(status, 127);
+	buf_done(&b);
+}
+
+static void put(struct answercache *c, const char *key, size_t len)
+{
+	struct buf made, out;
+
+	buf_init(&made, 1000);
+	buf_init(&out, 1000);
+	assert_int_equal(answercache_get(c, key, SECOND, &out), ANSWERCACHE_MAKE);
+	while (made.len < len)
+		buf_putc(&made, key[0]);
+	answercache_put(c, key, &made);
+	buf_done(&made);
+	buf_done(&out);
+}
+
+static bool has(struct answercache *c, const char *key)
+{
+	enum answercache_found found;
+	struct buf out;
+
+	buf_init(&out, 1000);
+	found = answercache_get(c, key, SECOND, &out);
+	if (found == ANSWERCACHE_MAKE)
+		answercache_put(c, key, NULL);
+	else
+		assert_int_equal(out.data[0], key[0]);
+	buf_done(&out);
+	return found == ANSWERCACHE_HIT;
+}
+
+/* 100 bytes: the one that was not used for longest goes. */
+static void test_cache(void **state)
+{
+	struct answercache *c = answercache_new(100, 2);
+
+	(void)state;
+	put(c, "a", 40);
+	put(c, "b", 40);
+	assert_true(has(c, "a"));
+	put(c, "c", 40);
+	assert_true(has(c, "a"));
+	assert_false(has(c, "b"));
+	assert_true(has(c, "c"));
+	assert_int_equal(answercache_bytes(c), 80);
+	put(c, "d", 51); /* more than half: not kept */
+	assert_false(has(c, "d"));
+	assert_int_equal(answercache_bytes(c), 80);
+	answercache_free(c);
+}
+
+static void *waits(void *arg)
+{
+	struct buf out;
+	uintptr_t found;
+
+	buf_init(&out, 1000);
+	found = answercache_get(arg, "x", 30 * SECOND, &out);
+	if (found == ANSWERCACHE_HIT && strcmp(buf_str(&out), "made") != 0)
+		found = 99;
+	buf_done(&out);
+	return (void *)found;
+}
+
+/* Who asks for what is being made gets it when it is; where too many are being made he is told. */
+static void test_cache_waits(void **state)
+{
+	struct answercache *c = answercache_new(100, 1);
+	struct buf made, out;
+	pthread_t thread;
+	void *found;
+
+	(void)state;
+	buf_init(&made, 100);
+	buf_init(&out, 100);
+	assert_int_equal(answercache_get(c, "x", 0, &out), ANSWERCACHE_MAKE);
+	assert_int_equal(answercache_get(c, "y", SECOND / 100, &out), ANSWERCACHE_BUSY);
+	assert_int_equal(answercache_get(c, "x", SECOND / 100, &out), ANSWERCACHE_BUSY);
+	assert_int_equal(pthread_create(&thread, NULL, waits, c), 0);
+	buf_puts(&made, "made");
+	answercache_put(c, "x", &made);
+	pthread_join(thread, &found);
+	assert_int_equal((uintptr_t)found, ANSWERCACHE_HIT);
+	buf_done(&made);
+	buf_done(&out);
+	answercache_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_child),
+		cmocka_unit_test(test_child_limits),
+		cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_cache_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
