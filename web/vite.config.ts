@@ -3,10 +3,34 @@
 // How the dashboard is built: relative addresses, so that it works behind any
 // prefix; every asset has a hash in its name; nothing inline, as the server's
 // Content-Security-Policy allows no inline script or style.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { defineConfig } from "vite";
+
+/** speedscope as a page of its own, dist/speedscope/: its script, style and page, without font,
+ * icons, example and the reader of Java's recordings, which would be more than all the rest. */
+function speedscope() {
+  const from = "node_modules/speedscope/dist/release/";
+  const to = "dist/speedscope/";
+
+  return {
+    name: "speedscope",
+    closeBundle() {
+      mkdirSync(to, { recursive: true });
+      for (const name of readdirSync(from)) {
+        const text = () => readFileSync(from + name, "utf8");
+
+        if (name === "index.html") writeFileSync(to + name, text().replace(/^.*rel="icon".*\n/gm, ""));
+        else if (/^speedscope-.*\.css$/.test(name)) writeFileSync(to + name, text().replace(/@font-face\{[^}]*\}/g, ""));
+        else if (/^speedscope-.*\.js$/.test(name)) writeFileSync(to + name, text());
+      }
+      writeFileSync(to + "LICENSE.txt", readFileSync("node_modules/speedscope/LICENSE"));
+    },
+  };
+}
 
 export default defineConfig({
   base: "./",
+  plugins: [speedscope()],
   esbuild: { jsx: "automatic", jsxImportSource: "preact", legalComments: "none" },
   build: {
     target: "es2022",

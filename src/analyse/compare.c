@@ -273,7 +273,7 @@ static void compare_judge(struct compare_result *r, const struct compare_options
 		r->verdict = COMPARE_SAME;
 		r->why = "the difference is smaller than the tolerance";
 	} else {
-		r->verdict = o->direction == 0 ? COMPARE_DIFFERS
+		r->verdict = o->direction == 0                           ? COMPARE_DIFFERS
 			     : (r->difference > 0) == (o->direction > 0) ? COMPARE_BETTER
 									 : COMPARE_WORSE;
 		r->why = r->low > 0 ? "the interval lies above 0 and the difference is not below "
@@ -305,8 +305,12 @@ int compare_medians(const double *a, size_t n_a, const double *b, size_t n_b,
 	double base;
 	int err;
 
-	*ret = (struct compare_result){.low = NAN, .high = NAN, .relative_low = NAN,
-				       .relative_high = NAN, .difference = NAN, .relative = NAN,
+	*ret = (struct compare_result){.low = NAN,
+				       .high = NAN,
+				       .relative_low = NAN,
+				       .relative_high = NAN,
+				       .difference = NAN,
+				       .relative = NAN,
 				       .median = {NAN, NAN}};
 	if (n_a > COMPARE_POINTS_MAX || n_b > COMPARE_POINTS_MAX || !(o->confidence > 0) ||
 	    !(o->confidence < 1))

@@ -5,9 +5,10 @@
  * neighbours, so resamples are made of blocks of neighbours.
  *
  * Sources: H. R. Künsch, Annals of Statistics 17 (1989) 1217-1241 (blocks); D. N. Politis and J. P.
- * Romano, in Exploring the Limits of Bootstrap (1992) 263-270 (circular ones); their length by D. N.
- * Politis and H. White, Econometric Reviews 23 (2004) 53-70, corrected by A. Patton, D. N. Politis
- * and H. White, 28 (2009) 372-375; percentile intervals by B. Efron, Annals of Statistics 7 (1979).
+ * Romano, in Exploring the Limits of Bootstrap (1992) 263-270 (circular ones); their length by D.
+ * N. Politis and H. White, Econometric Reviews 23 (2004) 53-70, corrected by A. Patton, D. N.
+ * Politis and H. White, 28 (2009) 372-375; percentile intervals by B. Efron, Annals of Statistics 7
+ * (1979).
  */
 #ifndef ANALYSE_COMPARE_H
 #define ANALYSE_COMPARE_H

@@ -14,9 +14,10 @@ static const struct {
 	[STEPBOUND_MEMORY] = {"memory", "memory bandwidth",
 			      "Fuse small kernels (torch.compile, fused optimizer), keep "
 			      "activations in bf16, avoid casts. A trace says which kernels."},
-	[STEPBOUND_DATA] = {"data", "data loading",
-			    "More workers (num_workers), pin_memory=True, a larger prefetch_factor, "
-			    "persistent_workers=True; cheaper or cached transforms; faster storage."},
+	[STEPBOUND_DATA] =
+		{"data", "data loading",
+		 "More workers (num_workers), pin_memory=True, a larger prefetch_factor, "
+		 "persistent_workers=True; cheaper or cached transforms; faster storage."},
 	[STEPBOUND_COMMUNICATION] = {"communication", "communication",
 				     "Overlap it with backward, gradient accumulation, a larger "
 				     "batch, compressed gradients; `lapse trace ranks` says who "
@@ -146,32 +147,39 @@ static void stepbound_sentence(const struct stepbound_facts *f, struct stepbound
 	switch (r->kind) {
 	case STEPBOUND_COMPUTE:
 		if (isnan(f->busy))
-			snprintf(to, cap,
-				 "Bound by compute: forward, backward and optimizer take %.0f %% of "
-				 "a step.", pct);
+			snprintf(
+				to, cap,
+				"Bound by compute: forward, backward and optimizer take %.0f %% of "
+				"a step.",
+				pct);
 		else
-			snprintf(to, cap, "Bound by compute: the GPU computes in %.0f %% of a step.",
-				 pct);
+			snprintf(to, cap,
+				 "Bound by compute: the GPU computes in %.0f %% of a step.", pct);
 		break;
 	case STEPBOUND_MEMORY:
 		snprintf(to, cap,
 			 "Bound by memory bandwidth: the GPU works in %.0f %% of a step and uses "
-			 "%.0f %% of its memory's bandwidth.", pct, 100 * f->dram);
+			 "%.0f %% of its memory's bandwidth.",
+			 pct, 100 * f->dram);
 		break;
 	case STEPBOUND_STRAGGLER:
 		snprintf(to, cap,
-			 "Bound by a slow rank: rank %" PRId64 " has %.2f times as much to do as the "
-			 "others, which wait %.0f %% of a step.", f->straggler, f->straggler_over,
-			 pct);
+			 "Bound by a slow rank: rank %" PRId64
+			 " has %.2f times as much to do as the "
+			 "others, which wait %.0f %% of a step.",
+			 f->straggler, f->straggler_over, pct);
 		break;
 	case STEPBOUND_LAUNCH:
 		snprintf(to, cap,
 			 "Bound by the host: the GPU has nothing to do in %.0f %% of a step while "
-			 "the host prepares its work.", pct);
+			 "the host prepares its work.",
+			 pct);
 		break;
 	case STEPBOUND_HOST:
-		snprintf(to, cap, "Bound by other host code: %.0f %% of a step is in spans like "
-			 "\"%.64s\".", pct, stepbound_host_name(f));
+		snprintf(to, cap,
+			 "Bound by other host code: %.0f %% of a step is in spans like "
+			 "\"%.64s\".",
+			 pct, stepbound_host_name(f));
 		break;
 	case STEPBOUND_UNKNOWN:
 		snprintf(to, cap, "Not known: %.0f %% of a step is in no recorded span.", pct);
@@ -179,9 +187,8 @@ static void stepbound_sentence(const struct stepbound_facts *f, struct stepbound
 	default:
 		snprintf(to, cap, "Bound by %s: %.0f %% of a step waits in \"%.64s\".", r->title,
 			 pct,
-			 stepbound_named(f, r->kind == STEPBOUND_DATA ? STEPSPLIT_DATA
-					    : r->kind == STEPBOUND_CHECKPOINT
-						    ? STEPSPLIT_CHECKPOINT
+			 stepbound_named(f, r->kind == STEPBOUND_DATA         ? STEPSPLIT_DATA
+					    : r->kind == STEPBOUND_CHECKPOINT ? STEPSPLIT_CHECKPOINT
 					    : r->kind == STEPBOUND_EVALUATION
 						    ? STEPSPLIT_EVALUATION
 						    : STEPSPLIT_COMMUNICATION));
@@ -196,16 +203,18 @@ static void stepbound_why(const struct stepbound_facts *f, const struct stepboun
 	size_t cap = sizeof(r->why);
 
 	if (isnan(f->busy))
-		snprintf(to, cap,
-			 "No figure says how busy a GPU was: host time of the phases decides, and a "
-			 "GPU that runs behind the host is not seen.");
+		snprintf(
+			to, cap,
+			"No figure says how busy a GPU was: host time of the phases decides, and a "
+			"GPU that runs behind the host is not seen.");
 	else
-		snprintf(to, cap, "%s %.0f %% of the time, so %.0f %% could be gained at most by "
-			 "keeping it fed; of that data loading explains %.0f %%, launching %.0f %%.",
-			 f->busy_is_of_phases ? "The phases' device time is"
-					      : "The GPU was busy",
-			 100 * fmin(fmax(f->busy, 0), 1), 100 * c->idle,
-			 100 * c->of[STEPBOUND_DATA], 100 * c->of[STEPBOUND_LAUNCH]);
+		snprintf(
+			to, cap,
+			"%s %.0f %% of the time, so %.0f %% could be gained at most by "
+			"keeping it fed; of that data loading explains %.0f %%, launching %.0f %%.",
+			f->busy_is_of_phases ? "The phases' device time is" : "The GPU was busy",
+			100 * fmin(fmax(f->busy, 0), 1), 100 * c->idle, 100 * c->of[STEPBOUND_DATA],
+			100 * c->of[STEPBOUND_LAUNCH]);
 }
 
 void stepbound_decide(const struct stepbound_facts *f, struct stepbound *ret)

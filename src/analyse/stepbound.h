@@ -25,13 +25,13 @@ enum stepbound_kind {
 
 /* What is known. NaN: it is not. */
 struct stepbound_facts {
-	double share[STEPSPLIT_ROLES]; /* of the time of the steps, 0..1; they add up to 1 */
+	double share[STEPSPLIT_ROLES];     /* of the time of the steps, 0..1; they add up to 1 */
 	const char *name[STEPSPLIT_ROLES]; /* the largest part of each role; NULL none */
-	double busy;          /* part of the time in which the GPU worked */
-	double dram;          /* bandwidth of its memory over the peak */
+	double busy;                       /* part of the time in which the GPU worked */
+	double dram;                       /* bandwidth of its memory over the peak */
 	bool busy_is_of_phases; /* busy: device time of phases, not the driver's figure */
-	double straggler_over; /* own time of the slowest rank over the median of the others' */
-	int64_t straggler;     /* that rank */
+	double straggler_over;  /* own time of the slowest rank over the median of the others' */
+	int64_t straggler;      /* that rank */
 };
 
 struct stepbound {

@@ -422,7 +422,8 @@ size_t stepsplit_slowest(const struct stepsplit *s, size_t *ret, size_t most)
 
 	for (i = 0; i < s->n && most > 0; i++) {
 		ns = s->steps[i].end - s->steps[i].start;
-		for (k = n; k > 0 && s->steps[ret[k - 1]].end - s->steps[ret[k - 1]].start < ns; k--)
+		for (k = n; k > 0 && s->steps[ret[k - 1]].end - s->steps[ret[k - 1]].start < ns;
+		     k--)
 			if (k < most)
 				ret[k] = ret[k - 1];
 		if (k < most) {

@@ -55,7 +55,7 @@ struct stepsplit {
 	float *ns;                          /* n * n_parts: of each step */
 	int64_t total[STEPSPLIT_PARTS_MAX]; /* ns over all steps; they add up to sum exactly */
 	int64_t sum;
-	double beside[STEPSPLIT_PARTS_MAX]; /* ns of spans of other threads inside steps' time */
+	double beside[STEPSPLIT_PARTS_MAX];  /* ns of spans of other threads inside steps' time */
 	double outside[STEPSPLIT_PARTS_MAX]; /* ns of spans of the steps' threads in no step, from
 						the first step to the last of each process */
 	uint64_t n_outside[STEPSPLIT_PARTS_MAX]; /* spans of which more than half is that */

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#define TIMEROWS_CLOSER 4u
+
 static int timerows_by_begin(const void *a, const void *b)
 {
 	const struct timerows_bar *x = a, *y = b;
@@ -89,7 +91,7 @@ static size_t timerows_pass(const struct timerows_bar *bars, size_t n, int64_t m
 
 size_t timerows_merge(struct timerows_bar *bars, size_t n, size_t most, int64_t *ret_merged_ns)
 {
-	int64_t first = INT64_MAX, last = INT64_MIN, quantum;
+	int64_t first = INT64_MAX, last = INT64_MIN, quantum, less;
 	size_t i;
 
 	*ret_merged_ns = 0;
@@ -103,6 +105,15 @@ size_t timerows_merge(struct timerows_bar *bars, size_t n, size_t most, int64_t 
 	quantum = quantum > 1 ? quantum : 1;
 	while (quantum < last - first && timerows_pass(bars, n, quantum, NULL) > most)
 		quantum *= 2;
+	/* The half of it was too little: closer to what is just enough. */
+	for (less = quantum / 2, i = 0; i < TIMEROWS_CLOSER; i++) {
+		int64_t middle = less + (quantum - less) / 2;
+
+		if (timerows_pass(bars, n, middle, NULL) > most)
+			less = middle;
+		else
+			quantum = middle;
+	}
 	*ret_merged_ns = quantum;
 	return timerows_pass(bars, n, quantum, bars);
 }

@@ -99,8 +99,8 @@ static void monitor_say_missing(void)
 		{mon.visualization_dir && !mon.disable_visualization,
 		 "--visualization_dir: pictures are not in this version: nothing is written there"},
 		{mon.disable_alerts,
-		 "--disable_alerts: there are no alerts in this version, so there is nothing to "
-		 "switch off"},
+		 "--disable_alerts: alert.enabled of the configuration switches alerts off, for all "
+		 "runs of the agent"},
 		{mon.no_monitor_system,
 		 "--no_monitor_system: the machine of a simulated run is as made up as its "
 		 "training, and stays in it"},

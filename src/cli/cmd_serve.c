@@ -140,7 +140,7 @@ const struct opt *cmd_serve_options(void)
 
 static void serve_set_text(const struct config *c, const char **option, const char *path)
 {
-	if (!*option && config_given(c, path))
+	if (!*option && config_from(c, path, NULL) != CONFIG_FROM_DEFAULT)
 		*option = xstrdup(config_text(c, path)); /* for the life of the process */
 }
 

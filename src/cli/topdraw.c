@@ -83,47 +83,54 @@ static int topdraw_least(const struct topdraw *d, enum topview_pane p, int want)
 	return n < want ? n : want;
 }
 
-/* Share the rows of a column out: first what each needs at least, in order of the pane's
- * importance; then what they would like; what is left goes to the charts or to the last. */
-static void topdraw_share(const struct topdraw *d, const struct topdraw_column *c,
-			  int h[TOPVIEW_PANES])
+/* Rows of a column that are being shared out. */
+struct topdraw_rows {
+	int left;
+	int h[TOPVIEW_PANES], want[TOPVIEW_PANES];
+};
+
+static void topdraw_give(struct topdraw_rows *s, enum topview_pane p, int n)
 {
-	int left = c->r.h, want[TOPVIEW_PANES] = {0}, most, n;
-	bool charts = false;
+	n = n < s->left ? n : s->left;
+	s->h[p] += n;
+	s->left -= n;
+}
+
+/* What each pane needs at least, in order of its importance; where the keys are comes first,
+ * and is there however little room there is. */
+static void topdraw_share_least(const struct topdraw *d, struct topdraw_rows *s)
+{
+	enum topview_pane p = d->v->focus;
+	int n;
+
+	if (!d->is_once)
+		topdraw_give(s, p, topdraw_least(d, p, s->want[p]));
+	for (p = 0; p < TOPVIEW_PANES; p++) {
+		n = topdraw_least(d, p, s->want[p]);
+		if (s->want[p] && s->h[p] == 0 && s->left >= n)
+			topdraw_give(s, p, n);
+	}
+}
+
+/* Then what they would like; what is left goes to the charts, or to the last pane. */
+static void topdraw_share(const struct topdraw *d, const struct topdraw_column *c,
+			  struct topdraw_rows *s)
+{
+	enum topview_pane p, last = c->panes[0];
 	size_t i;
 
-	for (i = 0; i < c->n; i++) {
-		enum topview_pane p = c->panes[i];
-
-		want[p] = topdraw_want(d, p, c->r.w);
-		charts = charts || p == TOPVIEW_TRAINING;
-		if (p == d->v->focus && !d->is_once) {
-			n = topdraw_least(d, p, want[p]);
-			h[p] = n < left ? n : left;
-			left -= h[p];
-		}
-	}
-	for (n = 0; n < TOPVIEW_PANES; n++) {
-		most = topdraw_least(d, (enum topview_pane)n, want[n]);
-		if (want[n] && h[n] == 0 && left >= most) {
-			h[n] = most;
-			left -= most;
-		}
-	}
-	if (h[TOPVIEW_TRAINING])
-		want[TOPVIEW_TRAINING] = c->r.h * 2 / 5;
-	for (n = 0; n < TOPVIEW_PANES; n++) {
-		most = h[n] && want[n] > h[n] ? want[n] - h[n] : 0;
-		most = most < left ? most : left;
-		h[n] += most;
-		left -= most;
-	}
-	for (i = c->n; i-- > 0 && left > 0;) {
-		if (!h[c->panes[i]] || (charts && c->panes[i] != TOPVIEW_TRAINING))
-			continue;
-		h[c->panes[i]] += left;
-		left = 0;
-	}
+	for (i = 0; i < c->n; i++)
+		s->want[c->panes[i]] = topdraw_want(d, c->panes[i], c->r.w);
+	topdraw_share_least(d, s);
+	if (s->h[TOPVIEW_TRAINING])
+		s->want[TOPVIEW_TRAINING] = c->r.h * 2 / 5;
+	for (p = 0; p < TOPVIEW_PANES; p++)
+		if (s->h[p] && s->want[p] > s->h[p])
+			topdraw_give(s, p, s->want[p] - s->h[p]);
+	for (i = 0; i < c->n && last != TOPVIEW_TRAINING; i++)
+		last = s->h[c->panes[i]] ? c->panes[i] : last;
+	if (s->h[last])
+		topdraw_give(s, last, s->left);
 }
 
 static void topdraw_pane(struct topdraw *d, enum topview_pane p, struct topgrid_rect r)
@@ -137,14 +144,15 @@ static void topdraw_pane(struct topdraw *d, enum topview_pane p, struct topgrid_
 
 static void topdraw_column(struct topdraw *d, const struct topdraw_column *c)
 {
-	int h[TOPVIEW_PANES] = {0}, y = c->r.y;
+	struct topdraw_rows s = {.left = c->r.h};
+	int y = c->r.y;
 	size_t i;
 
-	topdraw_share(d, c, h);
+	topdraw_share(d, c, &s);
 	for (i = 0; i < c->n; i++) {
 		topdraw_pane(d, c->panes[i],
-			     (struct topgrid_rect){c->r.x, y, c->r.w, h[c->panes[i]]});
-		y += h[c->panes[i]];
+			     (struct topgrid_rect){c->r.x, y, c->r.w, s.h[c->panes[i]]});
+		y += s.h[c->panes[i]];
 	}
 }
 
@@ -224,7 +232,7 @@ static void topdraw_help(struct topdraw *d, struct topgrid_rect r)
 void topdraw_frame(struct topdraw *d)
 {
 	struct topgrid_rect r = {0, 0, d->g->w, d->g->h};
-	int head = r.h >= 14 ? 3 : r.h >= 6 ? 2 : 1;
+	int head = r.h >= 14 && d->m->n_spans ? 3 : r.h >= 6 ? 2 : 1;
 	bool foot = !d->is_once && r.h >= 5;
 
 	topgrid_clear(d->g);

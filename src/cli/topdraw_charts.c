@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TOPDRAW_CHART_W 36 /* of a chart, about */
+#define TOPDRAW_CHART_W 34 /* of a chart, about */
 #define TOPDRAW_CHART_H 8
 #define TOPDRAW_GAP 2
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TOPDRAW_IDLE 0.5 /* of a GPU: busy for less of the time is not as it should be */
 #define TOPDRAW_SPARK_NS 300000000000LL /* that small lines show */
 
 /* ---- GPUs ------------------------------------------------------------------------------- */
@@ -70,6 +71,12 @@ static void topdraw_gpu_power(const struct topmodel_item *i, char *out, size_t c
 		snprintf(out, cap, "%.0f/%.0f W", power, limit);
 }
 
+/* A GPU is there to be full: only the last bytes are worth a word. */
+static int topdraw_fill(double share)
+{
+	return share >= 0.98 ? TOPGRID_HIGH : share >= 0.95 ? TOPGRID_MIDDLE : TOPGRID_LOW;
+}
+
 static int topdraw_heat(double celsius)
 {
 	return celsius >= 90 ? TOPGRID_BAD : celsius >= 80 ? TOPGRID_WARN : TOPGRID_PLAIN;
@@ -104,7 +111,7 @@ static void topdraw_gpu(struct topdraw *d, const struct topgrid_rect *r, int y,
 	x += c.name;
 	topdraw_gpu_spark(d, x, y, c.spark, i);
 	x += c.spark;
-	topgrid_bar(d->g, x, y, c.bar, busy, TOPGRID_PLAIN);
+	topgrid_bar(d->g, x, y, c.bar, busy, busy < TOPDRAW_IDLE ? TOPGRID_MIDDLE : TOPGRID_GOOD);
 	x += c.bar;
 	if (isnan(busy))
 		snprintf(text, sizeof(text), "-");
@@ -113,7 +120,7 @@ static void topdraw_gpu(struct topdraw *d, const struct topgrid_rect *r, int y,
 	topgrid_right(d->g, x, y, c.percent, TOPGRID_PLAIN, text);
 	x += c.percent + 2;
 	if (c.memory) {
-		topgrid_bar(d->g, x, y, c.bar, used / all, TOPGRID_PLAIN);
+		topgrid_bar(d->g, x, y, c.bar, used / all, topdraw_fill(used / all));
 		x += c.bar;
 		topdraw_of_bytes(text, sizeof(text), used, all);
 		topgrid_right(d->g, x, y, c.memory, TOPGRID_PLAIN, text);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TOPDRAW_HOST_W 10             /* more columns for a name with its host */
 #define TOPDRAW_MOST 40u              /* rows that the table would like */
 #define TOPDRAW_GONE_NS 15000000000LL /* without a figure for so long: it is no more */
 
@@ -177,38 +178,53 @@ static const char *topdraw_state(const struct topdraw_process *p)
 	return p->of->v[TOP_PROC_CPU] >= 0.02 ? "runs" : "sleeps";
 }
 
-static void topdraw_cell(char out[2 * FMT_MAX], const struct topdraw *d,
-			 const struct topdraw_process *p, enum topdraw_what what)
+/* What is measured; "-": it is not, or of a process that is no more. */
+static void topdraw_measured(char out[2 * FMT_MAX], const struct topdraw_process *p,
+			     enum topdraw_what what)
 {
 	static const int field[TOPDRAW_WHATS] = {[TOPDRAW_CPU] = TOP_PROC_CPU,
 						 [TOPDRAW_RSS] = TOP_PROC_RSS,
 						 [TOPDRAW_GPU] = TOP_PROC_GPU,
 						 [TOPDRAW_READ] = TOP_PROC_READ,
 						 [TOPDRAW_THREADS] = TOP_PROC_THREADS};
-	double v = what >= TOPDRAW_CPU && what <= TOPDRAW_THREADS ? topdraw_of(p->of, field[what])
-								  : NAN;
-	bool several = d->m->n_hosts > 1;
+	double v = topdraw_of(p->of, field[what]);
 
-	snprintf(out, FMT_MAX, "-");
-	if (what == TOPDRAW_ROLE)
-		snprintf(out, 2 * FMT_MAX, "%.24s%s%s%s%.30s", p->role, p->slot[0] ? " " : "",
-			 p->slot, several ? " @" : "", several ? d->m->hosts[p->host] : "");
-	else if (what == TOPDRAW_RANK && p->rank >= 0)
-		snprintf(out, FMT_MAX, "%lld", (long long)p->rank);
-	else if (what == TOPDRAW_PID && p->pid > 0)
-		snprintf(out, FMT_MAX, "%lld", (long long)p->pid);
-	else if (what == TOPDRAW_STATE)
-		snprintf(out, FMT_MAX, "%s", topdraw_state(p));
-	else if (isnan(v) || p->ended)
-		return;
+	if (isnan(v) || p->ended)
+		snprintf(out, FMT_MAX, "-");
 	else if (what == TOPDRAW_CPU)
 		snprintf(out, FMT_MAX, "%.1f", v * 100);
 	else if (what == TOPDRAW_THREADS)
 		snprintf(out, FMT_MAX, "%.0f", v);
 	else
 		fmt_bytes(out, v);
-	if (what == TOPDRAW_READ && !isnan(v) && !p->ended)
+	if (what == TOPDRAW_READ && out[0] != '-')
 		snprintf(out + strlen(out), 3, "/s");
+}
+
+static void topdraw_number(char out[2 * FMT_MAX], int64_t n, bool known)
+{
+	if (known)
+		snprintf(out, FMT_MAX, "%lld", (long long)n);
+	else
+		snprintf(out, FMT_MAX, "-");
+}
+
+static void topdraw_cell(char out[2 * FMT_MAX], const struct topdraw *d,
+			 const struct topdraw_process *p, enum topdraw_what what)
+{
+	bool several = d->m->n_hosts > 1;
+
+	if (what == TOPDRAW_ROLE)
+		snprintf(out, 2 * FMT_MAX, "%.24s%s%s%s%.30s", p->role, p->slot[0] ? " " : "",
+			 p->slot, several ? " @" : "", several ? d->m->hosts[p->host] : "");
+	else if (what == TOPDRAW_RANK)
+		topdraw_number(out, p->rank, p->rank >= 0);
+	else if (what == TOPDRAW_PID)
+		topdraw_number(out, p->pid, p->pid > 0);
+	else if (what == TOPDRAW_STATE)
+		snprintf(out, FMT_MAX, "%s", topdraw_state(p));
+	else
+		topdraw_measured(out, p, what);
 }
 
 /* One row; p NULL: the heads. */
@@ -216,12 +232,12 @@ static void topdraw_row(struct topdraw *d, const struct topgrid_rect *r, int y,
 			const struct topdraw_process *p)
 {
 	char text[2 * FMT_MAX];
-	int x = r->x, what, w, style;
+	int x = r->x, what, w, style, more = d->m->n_hosts > 1 && r->w >= 60 ? TOPDRAW_HOST_W : 0;
 
 	for (what = 0; what < TOPDRAW_WHATS; what++) {
-		if (r->w < topdraw_columns[what].from)
+		if (r->w - more < topdraw_columns[what].from)
 			continue;
-		w = topdraw_columns[what].w;
+		w = topdraw_columns[what].w + (what == TOPDRAW_ROLE ? more : 0);
 		if (what == TOPDRAW_ROLE && r->w < 20)
 			w = r->w;
 		if (p)

@@ -69,13 +69,20 @@ void topgrid_put(struct topgrid *g, int x, int y, int style, uint32_t c, char as
 
 /* ---- text ---------------------------------------------------------------------------- */
 
-/* Directions of writing, isolates, joiners, byte order mark, tags: never shown as such. */
+/* Controls, directions of writing, isolates, joiners, marks of bytes, tags: never shown. */
+static const uint32_t topgrid_hidden[][2] = {
+	{0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},
+	{0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+	{0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xfff0, 0xfffb}, {0xe0000, UINT32_MAX},
+};
+
 static bool topgrid_is_hidden(uint32_t c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || c == 0x180e ||
-	       (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
-	       (c >= 0x2060 && c <= 0x206f) || (c >= 0xfe00 && c <= 0xfe0f) || c == 0xfeff ||
-	       (c >= 0xfff0 && c <= 0xfffb) || c >= 0xe0000;
+	size_t i = 0;
+
+	while (c > topgrid_hidden[i][1])
+		i++;
+	return c >= topgrid_hidden[i][0];
 }
 
 /* The next character of the text and its columns. Returns its bytes. */

@@ -349,6 +349,20 @@ static int topread_open(struct topread *r, int64_t now, struct err *e)
 	return store_reader_open(r->dir, e, &r->reader);
 }
 
+/* All or what is new, from the open reader. */
+static int topread_take(struct topread *r, struct topmodel *m, struct err *e)
+{
+	bool anew = !r->cursor || m->is_stale || store_reader_hosts(r->reader) != r->n_hosts;
+	int err = anew ? topread_begin(r, m, e) : topread_news(r, m, e);
+
+	if (err)
+		return err;
+	topread_alerts(r, m);
+	if (store_reader_warning(r->reader)[0])
+		err_set(e, -EIO, "%s", store_reader_warning(r->reader));
+	return 0;
+}
+
 int topread_next(struct topread *r, struct topmodel *m, struct err *e)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -359,12 +373,8 @@ int topread_next(struct topread *r, struct topmodel *m, struct err *e)
 		return 0;
 	if (!r->reader || now >= r->look_ns)
 		err = topread_open(r, now, &why);
-	if (!err && (!r->cursor || m->is_stale || store_reader_hosts(r->reader) != r->n_hosts))
-		err = topread_begin(r, m, &why);
-	else if (!err)
-		err = topread_news(r, m, &why);
 	if (!err)
-		topread_alerts(r, m);
+		err = topread_take(r, m, &why);
 	if (err)
 		topread_close(r);
 	r->warning = why;

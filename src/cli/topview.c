@@ -226,6 +226,21 @@ static bool topview_switch(struct topview *v, uint32_t key)
 	}
 }
 
+/* A pane by its number; the one that has the keys already: alone, and back. */
+static void topview_pane(struct topview *v, enum topview_pane p)
+{
+	if (v->focus == p)
+		v->is_large = !v->is_large;
+	v->focus = p;
+}
+
+static void topview_filter(struct topview *v)
+{
+	v->is_typing = true;
+	memcpy(v->before, v->filter, sizeof(v->before));
+	topview_focus(v, TOPVIEW_TRAINING);
+}
+
 static void topview_escape(struct topview *v)
 {
 	if (v->filter[0])
@@ -234,33 +249,41 @@ static void topview_escape(struct topview *v)
 		v->is_large = false;
 }
 
+/* Keys that several characters stand for. */
+static uint32_t topview_usual(uint32_t key)
+{
+	static const uint32_t same[][2] = {
+		{'\n', TOPVIEW_ENTER},     {'\r', TOPVIEW_ENTER},  {0x7f, TOPVIEW_BACKSPACE},
+		{'\b', TOPVIEW_BACKSPACE}, {0x1b, TOPVIEW_ESCAPE},
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(same); i++)
+		if (key == same[i][0])
+			return same[i][1];
+	return key;
+}
+
 enum topview_do topview_key(struct topview *v, uint32_t key)
 {
-	key = key == '\n' || key == '\r' ? TOPVIEW_ENTER : key;
-	key = key == 0x7f || key == '\b' ? TOPVIEW_BACKSPACE : key;
-	key = key == 0x1b ? TOPVIEW_ESCAPE : key;
+	key = topview_usual(key);
 	if (v->is_typing)
 		return topview_typing(v, key);
-	if (key == 'q' || key == 'Q') {
+	if (key == 'q' || key == 'Q')
 		return TOPVIEW_QUIT;
-	} else if (v->help) {
-		v->help = false;
-	} else if (key >= '1' && key < '1' + TOPVIEW_PANES) {
-		if (v->focus == (enum topview_pane)(key - '1'))
-			v->is_large = !v->is_large;
-		topview_focus(v, (int)(key - '1'));
-	} else if (key == '+' || key == '=') {
+	if (key == '+' || key == '=')
 		return topview_range(v, -1);
-	} else if (key == '-' || key == '_') {
+	if (key == '-' || key == '_')
 		return topview_range(v, 1);
-	} else if (key == '/') {
-		v->is_typing = true;
-		memcpy(v->before, v->filter, sizeof(v->before));
-		topview_focus(v, TOPVIEW_TRAINING);
-	} else if (key == TOPVIEW_ESCAPE) {
+	if (v->help)
+		v->help = false;
+	else if (key >= '1' && key < '1' + TOPVIEW_PANES)
+		topview_pane(v, (enum topview_pane)(key - '1'));
+	else if (key == '/')
+		topview_filter(v);
+	else if (key == TOPVIEW_ESCAPE)
 		topview_escape(v);
-	} else if (!topview_move(v, key)) {
+	else if (!topview_move(v, key))
 		topview_switch(v, key);
-	}
 	return TOPVIEW_DRAW;
 }

@@ -75,7 +75,8 @@ const struct opt *trace_timeline_options(void)
 	return rows;
 }
 
-/* ---- what an event is --------------------------------------------------------------------------- */
+/* ---- what an event is ---------------------------------------------------------------------------
+ */
 
 enum timeline_category {
 	TIMELINE_OTHER,
@@ -147,7 +148,8 @@ static enum timeline_kind timeline_kind_of(const struct trace_block *b, uint32_t
 	}
 }
 
-/* ---- collecting ------------------------------------------------------------------------------------ */
+/* ---- collecting
+ * ------------------------------------------------------------------------------------ */
 
 struct timeline_lane {
 	uint16_t track;
@@ -163,9 +165,9 @@ struct timeline_step {
 
 struct timeline {
 	struct trace *t;
-	int64_t first, last;  /* of all events */
-	int64_t from, to;     /* that is looked at */
-	int64_t shortest;     /* shorter events are left out: there are too many */
+	int64_t first, last; /* of all events */
+	int64_t from, to;    /* that is looked at */
+	int64_t shortest;    /* shorter events are left out: there are too many */
 	uint64_t in_range, left_out;
 	uint64_t classes[TIMELINE_CLASSES]; /* of the lengths of those in the range */
 	struct timerows_bar *bars;
@@ -196,8 +198,8 @@ static unsigned timeline_class(int64_t dur)
 }
 
 /* fn of each event; 0 or -EIO. */
-static int timeline_each(struct timeline *l, void (*fn)(struct timeline *l,
-							const struct trace_block *b, uint32_t i))
+static int timeline_each(struct timeline *l,
+			 void (*fn)(struct timeline *l, const struct trace_block *b, uint32_t i))
 {
 	uint64_t rows = trace_rows(l->t);
 	const struct trace_block *b;
@@ -415,7 +417,8 @@ static int timeline_collect(struct timeline *l)
 	return 0;
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------- */
+/* ---- writing
+ * ---------------------------------------------------------------------------------------- */
 
 static double timeline_ms(const struct timeline *l, int64_t ns)
 {
@@ -673,7 +676,8 @@ static int timeline_out(struct timeline *l, struct err *e)
 
 int trace_timeline(int argc, char **argv)
 {
-	static const struct tracecmd_wish wish = {.command = "trace timeline", .least = 1, .most = 1};
+	static const struct tracecmd_wish wish = {
+		.command = "trace timeline", .least = 1, .most = 1};
 	struct timeline l = {0};
 	struct tracecmd_set s;
 	struct err e = {0};

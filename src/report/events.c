@@ -14,6 +14,7 @@
 
 #define EVENTS_ATTRS_MAX 200 /* longer attributes are not shown in tables */
 #define EVENTS_ALERT "{\"alert\":"
+#define EVENTS_FAILURE "{\"alert\":\"crash-"
 #define EVENTS_ATTRS_READ_MAX (1u << 20)
 #define EVENTS_TRACE_MAX (64u << 10)
 
@@ -24,12 +25,21 @@ const char *events_severity(int severity)
 	return severity < 0 ? names[0] : names[severity > 3 ? 3 : severity];
 }
 
+/* The alert that says how the run ended. */
+static bool events_is_failure(const struct store_event *e)
+{
+	return strcmp(e->kind, "alert") == 0 && e->attrs &&
+	       strncmp(e->attrs, EVENTS_FAILURE, strlen(EVENTS_FAILURE)) == 0;
+}
+
 static int events_add(void *arg, const struct store_event *e)
 {
 	struct events *ev = arg;
 	int severity = e->severity < 0 ? 0 : e->severity > 3 ? 3 : e->severity;
 	struct event_row *row;
 
+	if (ev->no_failure && events_is_failure(e))
+		return 0;
 	ev->by_severity[severity]++;
 	if (e->severity < ev->min_severity ||
 	    (ev->only_kind && strcmp(ev->only_kind, e->kind) != 0))
@@ -93,15 +103,27 @@ static bool events_need_days(const struct events *ev, const struct runview *v, s
 	return false;
 }
 
+/* A watch says that something is wrong, hardly ever why. */
+static bool events_is_watch(const struct event_row *row)
+{
+	return strcmp(row->kind, "alert") == 0 &&
+	       strncmp(row->attrs, EVENTS_ALERT, strlen(EVENTS_ALERT)) == 0;
+}
+
+static bool events_is_symptom(const struct event_row *row)
+{
+	return strcmp(row->kind, CRASHES_KIND) == 0 || events_is_watch(row);
+}
+
 const struct event_row *events_cause(const struct events *ev)
 {
 	const struct event_row *best = events_row(ev, events_count(ev) - 1), *row;
-	bool best_is_crash = strcmp(best->kind, CRASHES_KIND) == 0, is_crash;
+	bool best_is_crash = events_is_symptom(best), is_crash;
 	size_t i = events_count(ev) - 1;
 
 	while (i-- > 0) {
 		row = events_row(ev, i);
-		is_crash = strcmp(row->kind, CRASHES_KIND) == 0;
+		is_crash = events_is_symptom(row);
 		if (row->severity < best->severity ||
 		    (row->severity == best->severity && !(best_is_crash && !is_crash)))
 			continue;
@@ -118,8 +140,7 @@ static void events_text(struct table *t, const struct event_row *row)
 	const char *attrs = strlen(row->attrs) > EVENTS_ATTRS_MAX ? "{..}" : row->attrs;
 
 	/* What a watch adds to its alerts is for programs: the text says it all. */
-	if (strcmp(row->kind, "alert") == 0 &&
-	    strncmp(row->attrs, EVENTS_ALERT, strlen(EVENTS_ALERT)) == 0)
+	if (events_is_watch(row))
 		attrs = "";
 	table_cellf(t, TERM_PLAIN, "%.*s%s%s%s", first, row->text, row->text[first] ? " .." : "",
 		    row->text[0] && attrs[0] ? "  " : "", attrs);

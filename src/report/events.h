@@ -25,12 +25,13 @@ struct events {
 	size_t keep;            /* how many of the newest are kept */
 	int min_severity;       /* lower ones are counted, not kept */
 	const char *only_kind;  /* NULL any; else others are counted, not kept */
+	bool no_failure;        /* leave out the alert that the run failed: its outcome is told */
 	uint64_t matched;       /* events that could be kept */
 	uint64_t by_severity[4];
 };
 
-/* Read all events of a run. Set keep, min_severity and only_kind first, the
- * rest zero. 0 or -errno. */
+/* Read all events of a run. Set keep, min_severity, only_kind and no_failure first,
+ * the rest zero. 0 or -errno. */
 int events_read(struct events *ev, const struct runview *v, struct err *e);
 void events_done(struct events *ev);
 
@@ -43,7 +44,8 @@ void events_print(const struct events *ev, const struct runview *v, const struct
 		  FILE *to, int indent);
 
 /* The newest kept row of the highest severity there is, one that says why rather
- * than what was going on (kind "crash") if there is one. At least one is kept. */
+ * than what was going on (kind "crash") or that it is so (alerts) if there is one. At least one is
+ * kept. */
 const struct event_row *events_cause(const struct events *ev);
 
 /* Append to out the traceback of the newest kept error that has one: its attribute

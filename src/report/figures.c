@@ -456,7 +456,10 @@ int figures_read(struct figures *f, const struct runview *v, struct err *e)
 	size_t i;
 	int err;
 
-	*f = (struct figures){.v = v, .events = {.keep = FIGURES_EVENTS, .min_severity = 2}};
+	*f = (struct figures){.v = v,
+			      .events = {.keep = FIGURES_EVENTS,
+					 .min_severity = 2,
+					 .no_failure = true}};
 	figures_find_ranks(f);
 	r.times = xcalloc(f->n_ranks, sizeof(*r.times));
 	err = figures_read_ranks(&r);

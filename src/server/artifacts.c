@@ -136,8 +136,8 @@ void artifacts_parse(const char *name, int64_t *rank, int64_t *first, int64_t *l
 static bool artifacts_is_own(const char *name)
 {
 	static const char *const ends[] = {
-		".db", ".db-wal", ".db-shm", ".db-journal", ".live", ".lock", ".edit", ".ack", ".tmp",
-		".part",
+		".db",   ".db-wal", ".db-shm", ".db-journal", ".live",
+		".lock", ".edit",   ".ack",    ".tmp",        ".part",
 	};
 	size_t i;
 
@@ -160,7 +160,8 @@ static bool artifacts_has_own(const char *path)
 	return false;
 }
 
-/* ---- the folder ------------------------------------------------------------------------------- */
+/* ---- the folder -------------------------------------------------------------------------------
+ */
 
 static struct artifacts_one *artifacts_add(struct artifacts *a, const char *name,
 					   const struct stat *st)
@@ -215,7 +216,8 @@ static void artifacts_walk(struct artifacts *a, int dirfd, const char *under, in
 	closedir(d);
 }
 
-/* ---- what the run lists ------------------------------------------------------------------------ */
+/* ---- what the run lists ------------------------------------------------------------------------
+ */
 
 #define ARTIFACTS_KIND_WHY                                                                         \
 	"outside of the run's folder only traces, profiles, pictures, tables, reports and logs "   \
@@ -339,7 +341,8 @@ static int artifacts_event(void *arg, const struct store_event *e)
 		} else if (path[0] == '/' && !ev->find) {
 			one = artifacts_of_path(ev, path);
 			if (one && is_profile) {
-				one->step_first = jsonwalk_int(jsonwalk_get(json, "first_step"), -1);
+				one->step_first =
+					jsonwalk_int(jsonwalk_get(json, "first_step"), -1);
 				one->step_last = jsonwalk_int(jsonwalk_get(json, "last_step"), -1);
 				one->rank = jsonwalk_int(jsonwalk_get(json, "rank"), one->rank);
 			} else if (one) {
@@ -400,7 +403,8 @@ void artifacts_done(struct artifacts *a)
 	*a = (struct artifacts){0};
 }
 
-/* ---- opening ------------------------------------------------------------------------------------- */
+/* ---- opening
+ * ------------------------------------------------------------------------------------- */
 
 int artifacts_open(const struct runview *v, const char *name, bool folders, char *out, size_t cap,
 		   struct stat *st)

@@ -38,10 +38,10 @@ struct artifacts_one {
 	char *path; /* of what lies elsewhere; NULL: in the folder */
 	enum artifacts_kind kind;
 	uint64_t bytes;
-	int64_t mtime_ns;               /* 0: it is not there */
+	int64_t mtime_ns;                    /* 0: it is not there */
 	int64_t rank, step_first, step_last; /* -1 not known */
-	bool is_listed;                 /* by an event */
-	const char *why;                /* it is not given; NULL: it is */
+	bool is_listed;                      /* by an event */
+	const char *why;                     /* it is not given; NULL: it is */
 };
 
 struct artifacts {

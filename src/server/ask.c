@@ -208,6 +208,8 @@ bool ask_choose(const struct route_ask *a, struct querydata *q, size_t most, str
 	if (!ask_choose_by(a, "series", q, most, ret, reply) ||
 	    !ask_choose_by(a, "id", q, most, ret, reply))
 		return false;
+	if (q->n == 0 && param_flag(a, "optional"))
+		return true;
 	if (q->n == 0)
 		reply_error(reply, 404, "no-such-series",
 			    "no series of the run matches \"%.200s\"; .../series lists them",

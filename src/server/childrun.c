@@ -57,7 +57,8 @@ static void childrun_exec(const struct childrun *c, const int to[2])
 	_exit(127);
 }
 
-/* ---- beside it -------------------------------------------------------------------------------- */
+/* ---- beside it --------------------------------------------------------------------------------
+ */
 
 static int64_t childrun_now(void)
 {
@@ -79,7 +80,8 @@ static void childrun_say(struct childrun_pipes *p, const char *data, size_t len)
 	size_t i;
 
 	for (i = 0; i < len && p->err_len + 1 < p->cap; i++)
-		p->err[p->err_len++] = (unsigned char)data[i] < ' ' || data[i] == 127 ? ' ' : data[i];
+		p->err[p->err_len++] =
+			(unsigned char)data[i] < ' ' || data[i] == 127 ? ' ' : data[i];
 	p->err[p->err_len] = '\0';
 }
 

@@ -22,9 +22,9 @@ struct childrun {
 };
 
 /* Run it, standard input empty; what it prints goes into *out until that is full (out->error is
- * -EFBIG then and it is killed), what it says on stderr into err (cut to cap, cleaned). 0 and *ret_status its
- * exit status (128 and the signal's number if it was killed), -ETIMEDOUT, -EFBIG, -ECANCELED, or
- * -errno if it could not be started. */
+ * -EFBIG then and it is killed), what it says on stderr into err (cut to cap, cleaned). 0 and
+ * *ret_status its exit status (128 and the signal's number if it was killed), -ETIMEDOUT, -EFBIG,
+ * -ECANCELED, or -errno if it could not be started. */
 int childrun(const struct childrun *c, struct buf *out, char *err, size_t cap, int *ret_status);
 
 #endif

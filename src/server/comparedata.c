@@ -11,17 +11,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which metrics -------------------------------------------------------------------------------- */
+/* ---- which metrics
+ * -------------------------------------------------------------------------------- */
 
 /* What people look at first, by the begin of the name. */
 static const struct {
 	const char *begin;
 	int direction;
 } comparedata_first[] = {
-	{"step", -1},          {"throughput", 1}, {"loss", -1},           {"train/loss", -1},
-	{"val/loss", -1},      {"data", -1},      {"forward", -1},        {"backward", -1},
-	{"optimizer", -1},     {"gpu/busy", 1},   {"gpu/memory/used", 0}, {"gpu/power", 0},
-	{"gpu/tensor/active", 1}, {"tree/rss", 0}, {"tree/cpu", 0},       {"cpu/busy", 0},
+	{"step", -1},
+	{"throughput", 1},
+	{"loss", -1},
+	{"train/loss", -1},
+	{"val/loss", -1},
+	{"data", -1},
+	{"forward", -1},
+	{"backward", -1},
+	{"optimizer", -1},
+	{"gpu/busy", 1},
+	{"gpu/memory/used", 0},
+	{"gpu/power", 0},
+	{"gpu/tensor/active", 1},
+	{"tree/rss", 0},
+	{"tree/cpu", 0},
+	{"cpu/busy", 0},
 	{"memory/used", 0},
 };
 
@@ -127,8 +140,8 @@ static void comparedata_collect(struct comparedata *d, const struct comparedata_
 			key = xasprintf("%d %s{%s}", (int)s->kind, s->name, s->labels);
 			if (!map_get(&seen, key, strlen(key), &before)) {
 				map_put(&seen, key, strlen(key), 1);
-				d->metrics = xgrow(d->metrics, d->n_metrics, &cap,
-						   sizeof(*d->metrics));
+				d->metrics =
+					xgrow(d->metrics, d->n_metrics, &cap, sizeof(*d->metrics));
 				comparedata_describe(&d->metrics[d->n_metrics++], s);
 			}
 			free(key);
@@ -168,7 +181,8 @@ void comparedata_done(struct comparedata *d)
 	d->n_metrics = 0;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------ */
+/* ---- values
+ * ------------------------------------------------------------------------------------------ */
 
 struct comparedata_walk {
 	struct comparedata_value *v;
@@ -234,8 +248,8 @@ static int comparedata_one(const struct comparedata_run *run, struct comparedata
 	uint64_t points;
 	int err;
 
-	ask.range = (struct store_range){.by_time = true, .time_min = run->steady.from_ns,
-					 .time_max = run->steady.to_ns};
+	ask.range = (struct store_range){
+		.by_time = true, .time_min = run->steady.from_ns, .time_max = run->steady.to_ns};
 	err = store_reader_query(run->run->v.reader, &ask, &ref, 1, e, NULL, &got);
 	if (err)
 		return err;
@@ -278,7 +292,8 @@ void comparedata_free(struct comparedata_value *values, size_t n)
 		free(values[i].x);
 }
 
-/* ---- attributes ---------------------------------------------------------------------------------------- */
+/* ---- attributes
+ * ---------------------------------------------------------------------------------------- */
 
 struct comparedata_take {
 	struct comparedata_attrs *attrs;
@@ -298,8 +313,8 @@ static int comparedata_attr(void *arg, unsigned host, uint32_t process, const ch
 	if (strncmp(key, "alert.", 6) == 0)
 		return 0; /* what the agent keeps there for itself */
 	if (!map_get(&t->places, key, strlen(key), &at)) {
-		t->attrs->list = xgrow(t->attrs->list, t->attrs->n, &t->attrs->cap,
-				       sizeof(*t->attrs->list));
+		t->attrs->list =
+			xgrow(t->attrs->list, t->attrs->n, &t->attrs->cap, sizeof(*t->attrs->list));
 		at = t->attrs->n++;
 		t->attrs->list[at] = (struct comparedata_attr){.key = xstrdup(key)};
 		map_put(&t->places, key, strlen(key), at);

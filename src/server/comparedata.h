@@ -57,7 +57,7 @@ struct comparedata_attrs {
 	struct comparedata_attr {
 		char *key;
 		char *values[COMPAREDATA_RUNS_MAX]; /* NULL: the run has none */
-	} * list; /* by key */
+	} * list;                                   /* by key */
 	size_t n, cap;
 };
 /* Of the process that has it and the smallest number. */

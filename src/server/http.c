@@ -101,14 +101,6 @@ static void http_ask(struct http_call *call)
 	pthread_mutex_unlock(&h->lock);
 }
 
-static enum MHD_Result http_refuse(struct http_call *call, int status, const char *text)
-{
-	call->reply = (struct http_reply){
-		.status = status, .type = "application/json", .text = text, .text_len = strlen(text)};
-	call->is_answered = true;
-	return http_send(call);
-}
-
 static enum MHD_Result http_step(void *arg, struct MHD_Connection *mhd, const char *url,
 				 const char *method, const char *version, const char *data,
 				 size_t *len, void **request_arg)
@@ -126,14 +118,10 @@ static enum MHD_Result http_step(void *arg, struct MHD_Connection *mhd, const ch
 	}
 	if (*len) {
 		buf_append(&call->body, data, *len);
-		call->is_too_large = call->body.error != 0;
+		call->request.is_too_large = call->body.error != 0;
 		*len = 0;
 		return MHD_YES;
 	}
-	if (call->is_too_large)
-		return http_refuse(call, 413,
-				   "{\"error\":{\"code\":\"too-large\",\"message\":\"The body of a "
-				   "request may have 65536 bytes.\"}}");
 	if (call->is_answered)
 		return http_send(call);
 	if (!call->is_asked)

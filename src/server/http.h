@@ -37,6 +37,7 @@ struct http_request {
 	int64_t peer_user; /* of a process on this machine; -1: not known (peer.h) */
 	const char *body;
 	size_t body_len;
+	bool is_too_large; /* the body had more than HTTP_BODY_MAX bytes: it is cut */
 	void *of; /* http's */
 };
 

@@ -38,7 +38,7 @@ struct http_call {
 	struct buf body;
 	struct http_reply reply;
 	char *method, *path;
-	bool is_asked, is_answered, is_too_large, has_nul;
+	bool is_asked, is_answered, has_nul;
 };
 
 struct http {

@@ -8,11 +8,12 @@
 
 #include <string.h>
 
-/* It writes styles into its page itself, and ours shows it in a frame. */
+/* It writes styles into its page itself, has WebAssembly in its script (names of C++), and ours
+ * shows it in a frame. */
 #define ASSETS_SPEEDSCOPE_POLICY                                                                   \
-	"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' " \
-	"data: blob:; connect-src 'self' blob:; font-src 'self' data:; frame-ancestors 'self'; "   \
-	"base-uri 'none'; form-action 'none'"
+	"default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' "               \
+	"'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self' blob:; font-src 'self' "  \
+	"data:; frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
 
 static const struct asset *assets_find(const char *path)
 {

@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- runs ---------------------------------------------------------------------------------------- */
+/* ---- runs
+ * ---------------------------------------------------------------------------------------- */
 
 static void compare_run_json(struct json *j, const struct comparedata_run *r)
 {
@@ -43,7 +44,8 @@ static void compare_run_json(struct json *j, const struct comparedata_run *r)
 	json_object_end(j);
 }
 
-/* ---- metrics --------------------------------------------------------------------------------------- */
+/* ---- metrics
+ * --------------------------------------------------------------------------------------- */
 
 static void compare_number(struct json *j, const char *key, double v)
 {
@@ -133,17 +135,18 @@ static int compare_metric_json(struct json *j, const struct comparedata *d,
 	return 0;
 }
 
-/* ---- what differs ------------------------------------------------------------------------------------ */
+/* ---- what differs
+ * ------------------------------------------------------------------------------------ */
 
 static const char *compare_group(const char *key)
 {
 	static const struct {
 		const char *begin, *group;
 	} rows[] = {
-		{"config/", "config"},  {"env/", "environment"}, {"python/", "environment"},
-		{"torch/", "environment"}, {"git/", "git"},      {"gpu/", "hardware"},
-		{"cpu/", "hardware"},   {"host/", "hardware"},   {"memory/", "hardware"},
-		{"os/", "hardware"},    {"disk/", "hardware"},   {"network/", "hardware"},
+		{"config/", "config"},     {"env/", "environment"}, {"python/", "environment"},
+		{"torch/", "environment"}, {"git/", "git"},         {"gpu/", "hardware"},
+		{"cpu/", "hardware"},      {"host/", "hardware"},   {"memory/", "hardware"},
+		{"os/", "hardware"},       {"disk/", "hardware"},   {"network/", "hardware"},
 	};
 	size_t i;
 
@@ -231,7 +234,8 @@ static void compare_about(struct json *j, const struct comparedata *d)
 	json_array_end(j);
 }
 
-/* ---- the document ---------------------------------------------------------------------------------------- */
+/* ---- the document
+ * ---------------------------------------------------------------------------------------- */
 
 static void compare_document(const struct route_ask *a, const struct comparedata *d,
 			     struct http_reply *reply)
@@ -290,8 +294,7 @@ static bool compare_choose(const struct route_ask *a, struct comparedata *d,
 	while ((one = param_nth(a, "metric", n))) {
 		if (n == COMPAREDATA_METRICS_MAX) {
 			reply_error(reply, 400, "bad-parameter",
-				    "metric is there more than %u times.",
-				    COMPAREDATA_METRICS_MAX);
+				    "metric is there more than %u times.", COMPAREDATA_METRICS_MAX);
 			return false;
 		}
 		patterns[n++] = one;
@@ -345,16 +348,28 @@ static void compare_answer(const struct route_ask *a, struct http_reply *reply)
 }
 
 static const struct param compare_params[] = {
-	{.name = "run", .hi = 256, .is_many = true, .is_needed = true,
+	{.name = "run",
+	 .hi = 256,
+	 .is_many = true,
+	 .is_needed = true,
 	 .help = "Id of a run, 2 to 20 times; the others are compared with the first."},
-	{.name = "metric", .hi = 1024, .is_many = true,
+	{.name = "metric",
+	 .hi = 1024,
+	 .is_many = true,
 	 .help = "Name or pattern of series; default: up to 24 that the runs share."},
-	{.name = "from", .type = PARAM_INT, .hi = INT64_MAX / 2,
+	{.name = "from",
+	 .type = PARAM_INT,
+	 .hi = INT64_MAX / 2,
 	 .help = "First step; default: without the warm-up."},
 	{.name = "to", .type = PARAM_INT, .hi = INT64_MAX / 2, .help = "Last step."},
-	{.name = "confidence", .type = PARAM_INT, .lo = 50, .hi = 99,
+	{.name = "confidence",
+	 .type = PARAM_INT,
+	 .lo = 50,
+	 .hi = 99,
 	 .help = "Of the intervals, in percent; default 95."},
-	{.name = "tolerance", .type = PARAM_INT, .hi = 1000,
+	{.name = "tolerance",
+	 .type = PARAM_INT,
+	 .hi = 1000,
 	 .help = "Smaller differences count as the same, in tenths of a percent; default 10."},
 	{0},
 };

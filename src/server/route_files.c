@@ -83,8 +83,8 @@ static void files_attachment(struct http_reply *reply, const char *file)
 
 	n = (size_t)snprintf(text, sizeof(text), "attachment; filename=\"");
 	for (i = 0; file[i] && i < 100; i++)
-		text[n++] = isalnum((unsigned char)file[i]) || strchr("._-", file[i]) ? file[i]
-										       : '_';
+		text[n++] =
+			isalnum((unsigned char)file[i]) || strchr("._-", file[i]) ? file[i] : '_';
 	n += (size_t)snprintf(text + n, sizeof(text) - n, "\"; filename*=UTF-8''");
 	for (i = 0; file[i] && n + 4 < sizeof(text); i++) {
 		if (isalnum((unsigned char)file[i]) || strchr("._-", file[i]))
@@ -147,9 +147,10 @@ static void files_give(const struct route_ask *a, struct http_reply *reply)
 	reply->has_fd = true;
 	reply->fd = fd;
 	reply->type = "application/octet-stream";
-	snprintf(reply->etag, sizeof(reply->etag), "\"%llx-%llx-%llx\"",
-		 (unsigned long long)st.st_ino, (unsigned long long)st.st_size,
-		 (unsigned long long)(st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec));
+	snprintf(
+		reply->etag, sizeof(reply->etag), "\"%llx-%llx-%llx\"",
+		(unsigned long long)st.st_ino, (unsigned long long)st.st_size,
+		(unsigned long long)(st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec));
 	if (!files_range(a, reply, (uint64_t)st.st_size))
 		return;
 	http_header(reply, "Accept-Ranges", "bytes");
@@ -159,7 +160,7 @@ static void files_give(const struct route_ask *a, struct http_reply *reply)
 const struct route route_files[] = {
 	{"GET", "/api/v1/runs/{run}/artifacts",
 	 "Traces, profiles, reports and other files of the run", NULL, files_list},
-	{"GET", "/api/v1/runs/{run}/files/{name...}",
-	 "One of the run's files; Range is honoured", NULL, files_give},
+	{"GET", "/api/v1/runs/{run}/files/{name...}", "One of the run's files; Range is honoured",
+	 NULL, files_give},
 	{0},
 };

@@ -145,6 +145,10 @@ static void query_read(const struct route_ask *a, struct querydata *q, const str
 	struct err e = {0};
 
 	query_also(a, &c);
+	if (q->n == 0) { /* optional: none of them is there */
+		query_write(a, &c, reply);
+		return;
+	}
 	if (!server_heavy_begin(a->server, reply))
 		return;
 	if (querydata_ask(q, false, &e) < 0 || chart_read_quantiles(&c, &e) < 0)
@@ -210,6 +214,9 @@ static const struct param query_params[] = {
 	 .lo = 1,
 	 .hi = QUERY_POINTS_MAX,
 	 .help = "Buckets wanted of each series; default 1000."},
+	{.name = "optional",
+	 .type = PARAM_FLAG,
+	 .help = "1: if nothing matches the answer has no series, instead of 404."},
 	{.name = "grid",
 	 .type = PARAM_FLAG,
 	 .help = "1: the same buckets for all series, empty ones included; default 0."},

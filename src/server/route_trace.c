@@ -76,12 +76,13 @@ static const struct {
 	const char *name;
 	unsigned of;
 } trace_view_params[] = {
-	{"with", TRACE_VIEW_SHEETS}, {"sheet", TRACE_VIEW_SHEETS},   {"steps", TRACE_VIEW_STEPS},
-	{"sort", TRACE_VIEW_TOP},    {"by", TRACE_VIEW_TOP},         {"points", TRACE_VIEW_POINTS},
-	{"format", TRACE_VIEW_FLAME}, {"device", TRACE_VIEW_FLAME},  {"python", TRACE_VIEW_FLAME},
-	{"threads", TRACE_VIEW_FLAME}, {"from", TRACE_VIEW_LINE},    {"to", TRACE_VIEW_LINE},
-	{"events", TRACE_VIEW_LINE},
-	{"rule", TRACE_VIEW_HTA | TRACE_VIEW_PLUGIN},
+	{"with", TRACE_VIEW_SHEETS},  {"sheet", TRACE_VIEW_SHEETS},
+	{"steps", TRACE_VIEW_STEPS},  {"sort", TRACE_VIEW_TOP},
+	{"by", TRACE_VIEW_TOP},       {"points", TRACE_VIEW_POINTS},
+	{"format", TRACE_VIEW_FLAME}, {"device", TRACE_VIEW_FLAME},
+	{"python", TRACE_VIEW_FLAME}, {"threads", TRACE_VIEW_FLAME},
+	{"from", TRACE_VIEW_LINE},    {"to", TRACE_VIEW_LINE},
+	{"events", TRACE_VIEW_LINE},  {"rule", TRACE_VIEW_HTA | TRACE_VIEW_PLUGIN},
 };
 
 /* ---- between requests ------------------------------------------------------------------------ */
@@ -114,12 +115,13 @@ static void trace_view_done(void *state)
 static const struct server_part trace_view_part = {trace_view_make, trace_view_stop,
 						   trace_view_done};
 
-/* ---- what is asked ---------------------------------------------------------------------------- */
+/* ---- what is asked ----------------------------------------------------------------------------
+ */
 
 struct trace_view_ask {
 	const struct route_ask *a;
 	const struct trace_view *view;
-	char dir[PATH_MAX]; /* of the run */
+	char dir[PATH_MAX];                                /* of the run */
 	char *args[TRACE_VIEW_ARGS + TRACE_VIEW_WITH + 2]; /* owned */
 	size_t n;
 	struct buf key;
@@ -185,9 +187,10 @@ static bool trace_view_check(const struct trace_view_ask *q, struct http_reply *
 		text = param_text(q->a, numbers[i]);
 		if (!text || (number_double(text, &v) == 0 && v >= 0 && v <= 1e10))
 			continue;
-		reply_error(reply, 400, "bad-parameter",
-			    "%s is \"%.64s\"; it may be milliseconds since the trace began, 0 to 1e10.",
-			    numbers[i], text);
+		reply_error(
+			reply, 400, "bad-parameter",
+			"%s is \"%.64s\"; it may be milliseconds since the trace began, 0 to 1e10.",
+			numbers[i], text);
 		return false;
 	}
 	if (rule && ((strcmp(rule, "hta") == 0 && !(q->view->takes & TRACE_VIEW_HTA)) ||
@@ -298,8 +301,8 @@ static bool trace_view_files(struct trace_view_ask *q, const struct runview *v,
 		return false;
 	for (i = 0; (more = param_nth(q->a, "with", i)); i++) {
 		if (i == TRACE_VIEW_WITH) {
-			reply_error(reply, 400, "bad-parameter", "with is there more than %u times.",
-				    TRACE_VIEW_WITH);
+			reply_error(reply, 400, "bad-parameter",
+				    "with is there more than %u times.", TRACE_VIEW_WITH);
 			return false;
 		}
 		if (!trace_view_file(q, v, more, reply))
@@ -308,7 +311,8 @@ static bool trace_view_files(struct trace_view_ask *q, const struct runview *v,
 	return true;
 }
 
-/* ---- the answer -------------------------------------------------------------------------------- */
+/* ---- the answer --------------------------------------------------------------------------------
+ */
 
 static void trace_view_type(const struct trace_view_ask *q, struct http_reply *reply)
 {
@@ -417,25 +421,37 @@ static void trace_view_answer(const struct route_ask *a, struct http_reply *repl
 }
 
 static const struct param trace_params[] = {
-	{.name = "with", .hi = 1024, .is_many = true,
+	{.name = "with",
+	 .hi = 1024,
+	 .is_many = true,
 	 .help = "Another file of the same job; at most 64. Not of flame and timeline."},
 	{.name = "steps", .hi = 64, .help = "FROM:TO, only what begins in these profiler steps."},
 	{.name = "sheet", .hi = 64, .help = "Only this table."},
 	{.name = "sort", .hi = 64, .help = "Of top: key of key_averages() to sort by."},
-	{.name = "by", .type = PARAM_CHOICE, .choices = "shape|stack|shape,stack",
+	{.name = "by",
+	 .type = PARAM_CHOICE,
+	 .choices = "shape|stack|shape,stack",
 	 .help = "Of top: a row for each shape, stack, or both."},
-	{.name = "rule", .type = PARAM_CHOICE, .choices = "exact|hta|plugin",
+	{.name = "rule",
+	 .type = PARAM_CHOICE,
+	 .choices = "exact|hta|plugin",
 	 .help = "Whose numbers; default exact."},
 	{.name = "points", .type = PARAM_FLAG, .help = "Of memory: the timeline too."},
-	{.name = "format", .type = PARAM_CHOICE, .choices = "speedscope|folded|svg",
+	{.name = "format",
+	 .type = PARAM_CHOICE,
+	 .choices = "speedscope|folded|svg",
 	 .help = "Of flame; default speedscope."},
-	{.name = "device", .type = PARAM_FLAG,
+	{.name = "device",
+	 .type = PARAM_FLAG,
 	 .help = "Of flame: time of the devices by launch; default of the host."},
 	{.name = "python", .type = PARAM_FLAG, .help = "Of flame: Python frames; default 1."},
 	{.name = "threads", .type = PARAM_FLAG, .help = "Of flame: by thread; default 1."},
 	{.name = "from", .hi = 32, .help = "Of timeline: ms since the trace's first event."},
 	{.name = "to", .hi = 32, .help = "Of timeline: ms since the trace's first event."},
-	{.name = "events", .type = PARAM_INT, .lo = 1000, .hi = 1000000,
+	{.name = "events",
+	 .type = PARAM_INT,
+	 .lo = 1000,
+	 .hi = 1000000,
 	 .help = "Of timeline: at most so many bars; default 200000."},
 	{0},
 };

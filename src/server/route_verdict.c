@@ -54,7 +54,8 @@ static void verdict_spread(struct json *j, const struct stepsplit_spread *s)
 	verdict_number(j, "max_s", s->max);
 }
 
-/* ---- parts --------------------------------------------------------------------------------------- */
+/* ---- parts
+ * --------------------------------------------------------------------------------------- */
 
 /* The parts in the order in which they are shown: the largest first, "other" last. */
 struct verdict_order {
@@ -109,8 +110,7 @@ static void verdict_parts(struct json *j, const struct verdict_answer *a,
 		json_kstr(j, "name", a->steps.names[part]);
 		json_kstr(j, "role", stepsplit_role_name(s->role[part]));
 		json_kint(j, "permille", permille[part]);
-		verdict_number(j, "share",
-			       s->sum ? (double)s->total[part] / (double)s->sum : NAN);
+		verdict_number(j, "share", s->sum ? (double)s->total[part] / (double)s->sum : NAN);
 		verdict_spread(j, &spread);
 		json_object_end(j);
 	}
@@ -154,7 +154,8 @@ static void verdict_beside(struct json *j, const struct verdict_answer *a)
 	json_object_end(j);
 }
 
-/* ---- the verdict ----------------------------------------------------------------------------------- */
+/* ---- the verdict
+ * ----------------------------------------------------------------------------------- */
 
 static void verdict_bound(struct json *j, const struct verdict_answer *a)
 {
@@ -293,7 +294,8 @@ static void verdict_slowest(struct json *j, const struct verdict_answer *a,
 	free(slow);
 }
 
-/* ---- charts ------------------------------------------------------------------------------------------ */
+/* ---- charts
+ * ------------------------------------------------------------------------------------------ */
 
 static void verdict_histogram(struct json *j, const struct stepsplit *s)
 {
@@ -358,7 +360,8 @@ static void verdict_bins(struct json *j, const struct verdict_answer *a,
 	free(bins);
 }
 
-/* ---- the document --------------------------------------------------------------------------------------- */
+/* ---- the document
+ * --------------------------------------------------------------------------------------- */
 
 static void verdict_steps(struct json *j, const struct stepread *r)
 {
@@ -399,14 +402,16 @@ static void verdict_document(struct http_reply *reply, const struct verdict_answ
 	json_object(&j);
 	json_kstr(&j, "run", a->run->id);
 	json_kbool(&j, "is_live", a->run->is_live);
-	json_kstr(&j, "why_not",
-		  s->n == 0 ? (a->steps.of > 0
-				       ? "None of the recorded steps is in what was asked for."
-				       : "No steps are recorded: `with lapse.step():` around each, or "
-					 "a callback of your framework.")
-		  : has_spans ? NULL
-			      : "No spans are recorded inside the steps: `with lapse.torch.phase("
-				"\"forward\"):` and the like say what they are made of.");
+	json_kstr(
+		&j, "why_not",
+		s->n == 0
+			? (a->steps.of > 0
+				   ? "None of the recorded steps is in what was asked for."
+				   : "No steps are recorded: `with lapse.step():` around each, or "
+				     "a callback of your framework.")
+		: has_spans ? NULL
+			    : "No spans are recorded inside the steps: `with lapse.torch.phase("
+			      "\"forward\"):` and the like say what they are made of.");
 	verdict_steps(&j, &a->steps);
 	verdict_parts(&j, a, &o);
 	verdict_beside(&j, a);
@@ -457,19 +462,25 @@ static void verdict_answer(const struct route_ask *a, struct http_reply *reply)
 }
 
 static const struct param verdict_params[] = {
-	{.name = "from", .type = PARAM_INT, .hi = INT64_MAX / 2,
+	{.name = "from",
+	 .type = PARAM_INT,
+	 .hi = INT64_MAX / 2,
 	 .help = "First step; default: the first 10 steps of each attempt are left out."},
 	{.name = "to", .type = PARAM_INT, .hi = INT64_MAX / 2, .help = "Last step."},
 	{.name = "rank", .type = PARAM_INT, .hi = INT32_MAX, .help = "Only of this rank."},
-	{.name = "slowest", .type = PARAM_INT, .hi = VERDICT_SLOWEST_MAX,
+	{.name = "slowest",
+	 .type = PARAM_INT,
+	 .hi = VERDICT_SLOWEST_MAX,
 	 .help = "So many of the slowest steps; default 20."},
-	{.name = "bins", .type = PARAM_INT, .hi = VERDICT_BINS_MAX,
+	{.name = "bins",
+	 .type = PARAM_INT,
+	 .hi = VERDICT_BINS_MAX,
 	 .help = "Composition of the steps in so many bins; default 0: none."},
 	{0},
 };
 
 const struct route route_verdict[] = {
-	{"GET", "/api/v1/runs/{run}/verdict",
-	 "Where a step's time goes, and what it is bound by", verdict_params, verdict_answer},
+	{"GET", "/api/v1/runs/{run}/verdict", "Where a step's time goes, and what it is bound by",
+	 verdict_params, verdict_answer},
 	{0},
 };

@@ -196,7 +196,10 @@ void routes_answer(void *arg, const struct http_request *r, struct http_reply *r
 	struct server *s = arg;
 
 	if (routes_may(s, r, found.route != NULL, reply)) {
-		if (found.route)
+		if (r->is_too_large)
+			reply_error(reply, 413, "too-large",
+				    "The body of a request may have %u bytes.", HTTP_BODY_MAX);
+		else if (found.route)
 			routes_call(s, r, &found, reply);
 		else
 			routes_none(r, found.allow, reply);

@@ -28,8 +28,10 @@ static const struct stepjudge_row {
 static int stepjudge_reading(const struct runview *v, const struct stepread *steps,
 			     const struct store_series *s, bool highest, double *ret, struct err *e)
 {
-	const struct store_range range = {.by_time = true, .all_segments = true,
-					  .time_min = steps->from_ns, .time_max = steps->to_ns};
+	const struct store_range range = {.by_time = true,
+					  .all_segments = true,
+					  .time_min = steps->from_ns,
+					  .time_max = steps->to_ns};
 	const struct store_query ask = {.points = 1, .no_raw = true, .range = range};
 	const struct store_ref ref = {s->host, s->id};
 	struct store_result got;
@@ -66,8 +68,8 @@ static int stepjudge_read(const struct runview *v, const struct stepread *steps,
 			if (err)
 				return err;
 			if (!isnan(value) && value > r->over)
-				j->list[j->n++] = (struct stepjudge_evidence){r->id, r->text, s,
-									      value, "1"};
+				j->list[j->n++] =
+					(struct stepjudge_evidence){r->id, r->text, s, value, "1"};
 		}
 	}
 	return 0;

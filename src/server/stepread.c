@@ -50,7 +50,8 @@ static uint64_t stepread_warmup(uint64_t steps)
 							      : STEPREAD_WARMUP;
 }
 
-/* ---- the steady part ---------------------------------------------------------------------------- */
+/* ---- the steady part ----------------------------------------------------------------------------
+ */
 
 static const struct store_series *stepread_lowest(const struct runview *v)
 {
@@ -94,7 +95,8 @@ int stepread_steady(const struct runview *v, int64_t from, int64_t to, struct st
 	r.has_steps = true;
 	r.step_first = from >= 0 ? from : all.step_min + (int64_t)stepread_warmup(all.count);
 	r.step_last = to >= 0 ? to : all.step_max;
-	range = (struct store_range){.by_step = true, .step_min = r.step_first, .step_max = r.step_last};
+	range = (struct store_range){
+		.by_step = true, .step_min = r.step_first, .step_max = r.step_last};
 	err = stepread_total(v, s, &range, &all, e);
 	if (err)
 		return err;
@@ -104,7 +106,8 @@ int stepread_steady(const struct runview *v, int64_t from, int64_t to, struct st
 	return 0;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------------------------------
+ */
 
 struct stepread_steps {
 	struct stepsplit_step *list;
@@ -131,9 +134,9 @@ static int stepread_step_block(void *arg, const struct store_block *b)
 		if (!(b->value[i] >= 0))
 			continue;
 		s->list = xgrow(s->list, s->n, &s->cap, sizeof(*s->list));
-		s->list[s->n++] = (struct stepsplit_step){
-			b->time_ns[i], b->time_ns[i] + (int64_t)b->value[i], b->step[i],
-			(uint32_t)b->thread[i], 0};
+		s->list[s->n++] =
+			(struct stepsplit_step){b->time_ns[i], b->time_ns[i] + (int64_t)b->value[i],
+						b->step[i], (uint32_t)b->thread[i], 0};
 	}
 	return 0;
 }
@@ -153,9 +156,9 @@ static int stepread_span_block(void *arg, const struct store_block *b)
 		if (!(b->value[i] >= 0))
 			continue;
 		s->list = xgrow(s->list, s->n, &s->cap, sizeof(*s->list));
-		s->list[s->n++] = (struct stepsplit_span){
-			b->time_ns[i], b->time_ns[i] + (int64_t)b->value[i], (uint32_t)b->thread[i],
-			s->part};
+		s->list[s->n++] =
+			(struct stepsplit_span){b->time_ns[i], b->time_ns[i] + (int64_t)b->value[i],
+						(uint32_t)b->thread[i], s->part};
 	}
 	return 0;
 }
@@ -244,9 +247,9 @@ static void stepread_ranks(struct stepread *r, const struct runview *v, int64_t 
 }
 
 /* Which steps of a process: asked for, steady, and no more than there is room for. */
-static int stepread_range(struct stepread *r, const struct runview *v,
-			  const struct store_series *s, const struct stepread_wish *wish,
-			  struct store_range *range, struct stepread_steps *steps, struct err *e)
+static int stepread_range(struct stepread *r, const struct runview *v, const struct store_series *s,
+			  const struct stepread_wish *wish, struct store_range *range,
+			  struct stepread_steps *steps, struct err *e)
 {
 	uint64_t most = STEPREAD_STEPS_MAX / r->n_ranks;
 	struct store_bucket all;
@@ -277,7 +280,8 @@ static int stepread_spans_of(const struct stepread *r, const struct runview *v,
 			     struct stepread_spans *spans, struct err *e)
 {
 	/* Those that begin before the first step may reach into it: as far back as a step. */
-	struct store_range range = {.by_time = true, .time_min = from - (to - from), .time_max = to};
+	struct store_range range = {
+		.by_time = true, .time_min = from - (to - from), .time_max = to};
 	size_t i, part;
 	int err = 0;
 
@@ -371,8 +375,12 @@ int stepread(const struct runview *v, const struct stepread_wish *wish, struct s
 	size_t i;
 	int err = 0;
 
-	*ret = (struct stepread){.first = INT64_MAX, .last = INT64_MIN, .from_ns = INT64_MAX,
-				 .to_ns = INT64_MIN, .waits = SIZE_MAX, .device = NAN};
+	*ret = (struct stepread){.first = INT64_MAX,
+				 .last = INT64_MIN,
+				 .from_ns = INT64_MAX,
+				 .to_ns = INT64_MIN,
+				 .waits = SIZE_MAX,
+				 .device = NAN};
 	stepread_ranks(ret, v, wish->rank);
 	stepread_names(ret, v);
 	for (i = 0; i < ret->n_ranks && !err; i++)

@@ -37,10 +37,10 @@ struct stepread {
 	size_t n_ranks;
 	uint64_t of, warmup; /* steps that there are, and that were left out as warm-up */
 	bool is_cut;
-	int64_t first, last;       /* numbers of steps */
-	int64_t from_ns, to_ns;    /* from the first step's begin to the last one's end */
-	size_t waits;              /* part that is known from a histogram only; SIZE_MAX: none */
-	double device;             /* device time of phases over the time of steps; NaN */
+	int64_t first, last;    /* numbers of steps */
+	int64_t from_ns, to_ns; /* from the first step's begin to the last one's end */
+	size_t waits;           /* part that is known from a histogram only; SIZE_MAX: none */
+	double device;          /* device time of phases over the time of steps; NaN */
 };
 
 struct stepread_wish {

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,9 +17,17 @@ const BUILD = process.env.LAPSE_BUILD || path.join(ROOT, "build");
 const LAPSE = path.join(BUILD, "lapse");
 const TRAINER = path.join(BUILD, "tests/browser/browser-trainer");
 export const PICTURES = path.join(ROOT, "build/browser");
-const DATA = path.join(ROOT, "build/browser-data");
+const DATA = path.join(BUILD, "browser-data");
 /** As in the environment of a developer with two cores and other work. */
 export const PATIENCE = 15_000;
+
+const MEMORY = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+const cleanups = [];
+
+/** Do this after the last test of the file. */
+export function finally_(f) {
+	cleanups.unshift(f);
+}
 
 mkdirSync(PICTURES, { recursive: true });
 mkdirSync(DATA, { recursive: true });
@@ -77,12 +85,19 @@ export function runsOf(kind) {
 
 	if (existsSync(folder)) return path.join(folder, "runs");
 	for (const old of readdirSync(DATA)) if (old.startsWith(kind + "-")) rmSync(path.join(DATA, old), { recursive: true, force: true });
-	const making = mkdtempSync(path.join(DATA, `.${kind}-`));
+	// Made in memory: thousands of runs, each safe on disk, take minutes on a slow one.
+	const making = mkdtempSync(path.join(MEMORY, "lapse-browser-"));
 
-	mkdirSync(path.join(making, "runs"));
-	MAKERS[kind](path.join(making, "runs"));
-	endAgent(path.join(making, "meeting"));
-	renameSync(making, folder);
+	try {
+		mkdirSync(path.join(making, "runs"));
+		MAKERS[kind](path.join(making, "runs"));
+		endAgent(path.join(making, "meeting"));
+		rmSync(folder + ".new", { recursive: true, force: true });
+		cpSync(path.join(making, "runs"), path.join(folder + ".new", "runs"), { recursive: true, preserveTimestamps: true });
+		renameSync(folder + ".new", folder);
+	} finally {
+		rmSync(making, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+	}
 	return path.join(folder, "runs");
 }
 
@@ -103,13 +118,20 @@ export function idsOf(runs) {
 	return Object.fromEntries(JSON.parse(lapse(runs, "ls", "--limit", "0", "--json")).reverse().map((r) => [r.name, r.id]));
 }
 
+const ending = [];
+
+/** Do this after the tests of the file. (after() within before() is done at once.) */
+export function later(end) {
+	ending.push(end);
+}
+
 /** A server on a free port; ended after the tests of the file. */
 export async function serve(runs, ...args) {
 	const server = spawn(LAPSE, ["serve", "--port", "0", ...args, runs], { env: environment(runs), stdio: ["ignore", "pipe", "pipe"] });
 	let said = "";
 
 	server.stderr.on("data", (d) => (said += d));
-	after(() => server.kill("SIGTERM"));
+	later(() => server.kill("SIGTERM"));
 	return await new Promise((done, failed) => {
 		let out = "";
 
@@ -125,7 +147,7 @@ export async function serve(runs, ...args) {
 
 /** A program under lapse run in a folder of runs of its own; ended after the tests. */
 export async function liveRun(...command) {
-	const folder = mkdtempSync(path.join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "lapse-browser-"));
+	const folder = mkdtempSync(path.join(MEMORY, "lapse-browser-"));
 	const runs = path.join(folder, "runs");
 
 	mkdirSync(runs);
@@ -137,7 +159,7 @@ export async function liveRun(...command) {
 		}
 	};
 
-	after(async () => {
+	later(async () => {
 		await stop();
 		endAgent(path.join(folder, "meeting"));
 		rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
@@ -151,7 +173,7 @@ export function liveSimulation(...args) {
 	const folder = mkdtempSync(path.join(tmpdir(), "lapse-browser-"));
 	const run = spawn(LAPSE, ["simulate", "--quiet", "--live", "--dir", folder, ...args], { env: environment(folder), stdio: "ignore" });
 
-	after(async () => {
+	later(async () => {
 		if (run.exitCode === null) {
 			run.kill("SIGINT");
 			await new Promise((r) => run.on("exit", r));
@@ -171,6 +193,7 @@ export function useBrowser() {
 	});
 	after(async () => {
 		await browser?.close();
+		for (const end of ending.reverse()) await end();
 	});
 }
 
@@ -221,7 +244,10 @@ export async function open(address, { dark = false, width = 1280, height = 860, 
 				const all = [...document.querySelectorAll(".chart")].filter((c) => c.getBoundingClientRect().top < innerHeight);
 
 				return all.length >= n && all.every((c) => !c.querySelector(".spinner") && (c.querySelector("canvas") || c.querySelector(".plot-note")));
-			}, least);
+			}, least).catch(async (e) => {
+				await this.picture("failed");
+				throw e;
+			});
 		},
 	});
 }

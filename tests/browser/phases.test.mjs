@@ -40,7 +40,7 @@ test("one rank, with warm-up, a range: the address holds it", async () => {
 	const page = await open(`${large}/#/run/${largeIds.large}/phases`);
 
 	await page.charts();
-	await page.getByLabel("Rank").selectOption("7");
+	await page.getByRole("combobox", { name: /^Rank/ }).selectOption("7");
 	await page.waitForFunction(() => location.hash.includes("rank=7") && document.querySelectorAll('[aria-label="Ranks"]').length === 0);
 	await page.getByText("steps 10 to 2,999").waitFor();
 	await page.getByRole("switch", { name: "with warm-up" }).click();
@@ -54,7 +54,7 @@ test("one rank, with warm-up, a range: the address holds it", async () => {
 	await page.getByText(/steps 1,\d\d\d to 2,2\d\d/).waitFor();
 	await page.reload();
 	await page.getByText(/steps 1,\d\d\d to 2,2\d\d/).waitFor();
-	assert.equal(await page.getByLabel("Rank").inputValue(), "7");
+	assert.equal(await page.getByRole("combobox", { name: /^Rank/ }).inputValue(), "7");
 	await page.getByRole("button", { name: "Show all steps" }).click();
 	await page.getByText("steps 0 to 2,999").waitFor();
 	await page.done();

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { after, before, test } from "node:test";
-import { fitsWidth, idsOf, open, runsOf, serve, useBrowser } from "./harness.mjs";
+import { before, test } from "node:test";
+import { finally_, fitsWidth, idsOf, later, open, runsOf, serve, useBrowser } from "./harness.mjs";
 
 let kinds, many, none;
 
@@ -16,7 +16,7 @@ before(async () => {
 	const copy = mkdtempSync(path.join(tmpdir(), "lapse-browser-"));
 
 	cpSync(runsOf("kinds"), path.join(copy, "runs"), { recursive: true });
-	after(() => rmSync(copy, { recursive: true, force: true }));
+	later(() => rmSync(copy, { recursive: true, force: true }));
 	kinds = await serve(path.join(copy, "runs"));
 	many = await serve(runsOf("many"));
 	none = await serve(runsOf("none"));
@@ -97,9 +97,9 @@ test("2,000 runs: all are reached, few rows are drawn, search answers", async ()
 	await page.getByText("run 1999 of many", { exact: true }).waitFor();
 	await page.picture("runs-many");
 	assert.ok((await page.locator(".tbody [role=row]").count()) < 80);
-	for (let i = 0; i < 60 && !(await page.getByText("run 0 of many", { exact: true }).count()); i++) {
+	for (let i = 0; i < 200 && !(await page.getByText("run 0 of many", { exact: true }).count()); i++) {
 		await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
-		await page.waitForTimeout(100);
+		await page.waitForTimeout(80);
 	}
 	await page.getByText("run 0 of many", { exact: true }).waitFor();
 	assert.ok((await page.locator(".tbody [role=row]").count()) < 80);

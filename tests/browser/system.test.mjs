@@ -136,7 +136,7 @@ test("live: the newest reading comes by itself", async () => {
 	const page = await open(`${await serve(run.runs)}/#/run/last/system`);
 
 	await page.locator('[data-chart="All CPUs"] canvas').waitFor();
-	await page.getByRole("table", { name: /^Processes/ }).getByText("trainer").first().waitFor();
+	await page.getByRole("table", { name: /^Processes/ }).getByText("command").first().waitFor();
 	const last = () => page.locator('[data-chart="Load"] .legend').innerText();
 	const points = () => page.locator('[data-chart="All CPUs"] .plot').getAttribute("aria-label");
 	const before = await points();

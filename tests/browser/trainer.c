@@ -84,6 +84,7 @@ static int trainer_live(long period_ms)
 
 int main(int argc, char **argv)
 {
+	lapse_open(NULL);
 	if (argc == 2 && !strcmp(argv[1], "hostile"))
 		return trainer_hostile_run();
 	if (argc == 3 && !strcmp(argv[1], "live"))

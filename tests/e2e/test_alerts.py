@@ -8,6 +8,7 @@ import sqlite3
 
 import pytest
 from conftest import BUILD
+from serving import Serving
 
 LONG = ("simulate", "--quiet", "--steps", "7200", "--rate", "1", "--ranks", "2")
 
@@ -221,3 +222,69 @@ def test_copy_of_a_run_reads_the_same(lapse):
     shutil.copytree(lapse.runs / lapse.run_ids()[0], other)
     second = json.loads(lapse("alerts", other, "--json").stdout)
     assert second["alerts"] == first["alerts"] and len(first["alerts"]) == 1
+
+
+# ---- by HTTP -------------------------------------------------------------------------------
+
+
+def post(server, run, what, body, token=None):
+    token = token or server.get("/api/v1/info").json()["act_token"]
+    answer = server.ask("POST", f"/api/v1/runs/{run}/alerts/{what}", json.dumps(body),
+                        Content_Type="application/json", X_Lapse_Token=token)
+    return answer.status, answer.json()
+
+
+@pytest.fixture
+def served(lapse):
+    """A server, the path of a run with alerts in it, and the id of one of gpu-hot."""
+    assert lapse(*LONG, "--fault", "hot-gpu", "--fault", "nan").returncode == 0
+    run = lapse.run_ids()[0]
+    hot = next(a["id"] for a in lapse.json("alerts")["alerts"] if a["rule"] == "gpu-hot")
+    with Serving(lapse) as server:
+        yield server, run, hot
+
+
+def test_http_lists_them(lapse, served):
+    server, run, _ = served
+    path = f"/api/v1/runs/{run}/alerts"
+    answer = server.get(path)
+    assert answer.status == 200
+    assert answer.json() == lapse.json("alerts")
+    assert server.get(path, If_None_Match=answer.head["etag"]).status == 304
+    assert server.get(path + "?state=active").json()["alerts"] == []
+    one = server.get(path + "?state=history&limit=1").json()
+    assert one["alerts"] == answer.json()["alerts"][:1] and one["counts"]["history"] >= 2
+    assert server.get(path + "?state=now").status == 400
+
+
+def test_http_acknowledges_and_silences(served):
+    server, run, hot = served
+    assert post(server, run, "ack", {"alert": hot, "note": "n\u00e4"}) == (
+        200, {"acknowledged": [hot]})
+    status, said = post(server, run, "ack", {"rule": "nan", "by": "<b>"})
+    assert status == 200 and said["acknowledged"]
+    assert post(server, run, "ack", {"rule": "nan"}) == (200, {"acknowledged": []})
+    status, said = post(server, run, "silence", {"rule": "nan", "for_s": 60})
+    assert status == 200 and said["series"] is None and said["silenced_until"]
+    status, said = post(server, run, "silence", {"alert": hot, "for_s": 60})
+    assert status == 200 and said["series"] == 'gpu/temperature{gpu="0"}'
+    by_id = {a["id"]: a for a in server.get(f"/api/v1/runs/{run}/alerts").json()["alerts"]}
+    assert by_id[hot]["acknowledged"]["note"] == "n\u00e4" and by_id[hot]["silenced_until"]
+    assert {a["acknowledged"]["by"] for a in by_id.values() if a["rule"] == "nan"} == {"<b>"}
+    assert post(server, run, "silence", {"rule": "nan", "for_s": 0})[1]["silenced_until"] is None
+
+
+@pytest.mark.parametrize("what, body, status, code", [
+    ("ack", {}, 400, "bad-body"), ("ack", {"alert": "a", "rule": "nan"}, 400, "bad-body"),
+    ("ack", {"alert": "nan-x"}, 404, "no-such-alert"), ("ack", {"rule": "../x"}, 404, "no-such-rule"),
+    ("ack", {"rule": "nan", "note": "x" * 1001}, 400, "bad-body"),
+    ("silence", {"rule": "nan"}, 400, "bad-body"),
+    ("silence", {"rule": "nan", "for_s": 1e9}, 400, "bad-body"),
+    ("silence", {"rule": "nan", "for_s": "1"}, 400, "bad-body")])
+def test_http_refuses(lapse, served, what, body, status, code):
+    server, run, _ = served
+    got, said = post(server, run, what, body)
+    assert (got, said["error"]["code"]) == (status, code)
+    assert post(server, run, "ack", {"rule": "nan"}, token="x")[0] == 401
+    assert post(server, "20200101-000000-aaaa", "ack", {"rule": "nan"})[0] == 404
+    assert not (lapse.runs / run / "alerts.ack").exists()

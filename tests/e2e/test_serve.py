@@ -51,8 +51,10 @@ def test_start_and_end(lapse):
 
 
 def test_both_loopback_addresses(lapse):
-    if not os.path.exists("/proc/net/if_inet6") or "::1" not in subprocess.run(
-            ["cat", "/etc/hosts"], capture_output=True, text=True, check=False).stdout:
+    try:
+        with socket.socket(socket.AF_INET6) as six:
+            six.bind(("::1", 0))
+    except OSError:
         pytest.skip("no IPv6 here")
     with Serving(lapse) as server:
         connection = http.client.HTTPConnection("::1", server.port, timeout=20)
@@ -556,7 +558,7 @@ def test_run_starts_it(lapse, wait_for):
             return Answer(at.getresponse()).json()
 
         assert wait_for(lambda: ask("/api/v1/runs")["runs"], 20)
-        assert wait_for(lambda: ask("/api/v1/runs/last")["live"], 20)
+        assert wait_for(lambda: ask("/api/v1/runs/last").get("live"), 20)
         assert f"Live runs: {url}" in lapse("ls").stderr
         elsewhere = lapse.folder / "elsewhere"
         assert lapse("run", "--dashboard", "--dir", elsewhere, "--", "sleep", "1.5").returncode == 0

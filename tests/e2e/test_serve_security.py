@@ -2,6 +2,7 @@
 """Attacks on `lapse serve`: other sites, paths that lead out, requests that are too large,
 broken or never whole, guessed tokens. All are refused, the server answers meanwhile, and
 what a run records while it is attacked is complete."""
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -68,25 +69,26 @@ def code(answer):
     return answer.status, answer.json()["error"]["code"]
 
 
-def act(server, run, **head):
+def act(server, run, body='{"name": "changed"}', **head):
     """An edit of the run's name with the page's token, and more or other fields."""
     fields = {"Content_Type": "application/json",
               "X_Lapse_Token": server.get("/api/v1/info").json()["act_token"]}
     fields.update(head)
-    return server.ask("POST", f"/api/v1/runs/{run}/edit", body='{"name": "changed"}',
+    return server.ask("POST", f"/api/v1/runs/{run}/edit", body=body,
                       **{k: v for k, v in fields.items() if v is not None})
 
 
-def raw(server, data, timeout=10):
-    """Send bytes, say that there are no more, and read to the end."""
+def raw(server, data, timeout=20):
+    """Send bytes and read to the end, or until nothing has come for a while. A request that
+    is never whole is ended after 10 s."""
     with server.connect(timeout) as s:
         with contextlib.suppress(OSError):
             s.sendall(data)
-            s.shutdown(socket.SHUT_WR)
         got = b""
-        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+        with contextlib.suppress(OSError):
             while chunk := s.recv(1 << 16):
                 got += chunk
+                s.settimeout(0.5)
         return got
 
 
@@ -173,9 +175,8 @@ def test_every_answer_says_what_a_page_may_do(server, run):
     assert answer.status == 304
     for name, value in SECURE.items():
         assert answer.head.get(name, "").startswith(value), name
-    answer = server.ask("POST", f"/api/v1/runs/{run}/edit", body=b"x" * 70000,
-                        Content_Type="application/json")
-    assert answer.status == 413
+    answer = act(server, run, body=b"x" * 70000)
+    assert code(answer) == (413, "too-large")
     for name, value in SECURE.items():
         assert answer.head.get(name, "").startswith(value), name
 
@@ -200,7 +201,9 @@ def test_paths_that_lead_out(lapse, server, run):
             got = raw(server, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
                       .encode())
             status = got.split(b" ", 2)[1] if got else b""
-            assert status in (b"400", b"404", b"414", b"431"), (path[:200], status)
+            # 422: a folder may be one of traces; in this one there are none.
+            assert status in (b"400", b"404", b"414", b"431") or (
+                status == b"422" and name in ("sub", "sub/")), (path[:200], status)
             assert b"secret" not in got.partition(b"\r\n\r\n")[2] or b"no-such" in got
             assert b"the secret" not in got and b"root:" not in got
     host = (lapse.runs / run).glob("*.db")
@@ -231,9 +234,8 @@ def test_paths_that_lead_out(lapse, server, run):
 
 
 def test_too_large(server, run):
-    answer = server.ask("POST", f"/api/v1/runs/{run}/edit", body=b"[" * 200000,
-                        Content_Type="application/json")
-    assert answer.status == 413
+    assert code(act(server, run, body=b"[" * 200000)) == (413, "too-large")
+    assert code(act(server, run, body=b"[" * 200000, X_Lapse_Token=None)) == (401, "no-token")
     head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     for data in (head + b"X-A: " + b"a" * 100000 + b"\r\n\r\n", head + b"A: b\r\n" * 20000 + b"\r\n",
                  b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -241,9 +243,10 @@ def test_too_large(server, run):
                  b"G" * 100000 + b" / HTTP/1.1\r\nHost: localhost\r\n\r\n"):
         got = raw(server, data)
         assert got == b"" or got.split(b" ", 2)[1] in (b"400", b"413", b"414", b"431", b"501"), data[:40]
-    got = raw(server, b"GET /healthz?" + b"&".join(b"a=%d" % i for i in range(1000))
-              + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-    assert got.split(b" ", 2)[1] == b"400"
+    for n in (257, 600):
+        got = raw(server, b"GET /healthz?" + b"&".join(b"a=%d" % i for i in range(n))
+                  + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert got == b"" or got.split(b" ", 2)[1] in (b"400", b"431"), n
     # A length that is a lie, chunks without end, a body where none is expected.
     post = (f"POST /api/v1/runs/{run}/edit HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
             "Content-Type: application/json\r\n").encode()
@@ -255,7 +258,7 @@ def test_too_large(server, run):
                  b"Content-Length: 1000000\r\n\r\n" + b"x" * 1000000):
         got = raw(server, post + rest)
         assert got == b"" or b" 200 " not in got.split(b"\r\n")[0], rest[:60]
-    for query in ("series=" + "x" * 2000, "points=8193&series=loss", "points=-1&series=loss",
+    for query in ("series=" + "x" * 8000, "points=8193&series=loss", "points=-1&series=loss",
                   "points=99999999999999999999&series=loss", "points=1e3&series=loss",
                   "points=&series=loss", "axis=x&series=loss", "nothing=1", "points=1&points=2"):
         assert code(server.get(f"/api/v1/runs/{run}/query?{query}")) == (400, "bad-parameter"), query
@@ -297,41 +300,45 @@ class Breaker:
         path = r.choice(self.PATHS).replace(b"%s", self.run)
         for _ in range(r.choice((0, 0, 1, 2, 5))):
             path += (b"&" if b"?" in path else b"?") + r.choice(self.PARAMS)
-        fields = [b"Host: localhost"] if r.random() < 0.8 else []
-        fields += r.sample(self.FIELDS, r.choice((0, 1, 1, 2, 4, 8)))
+        fields = [b"Host: localhost"] if r.random() < 0.9 else []
+        fields += r.sample(self.FIELDS, r.choice((0, 0, 1, 1, 2, 4)))
         end = b"\r\n" if r.random() < 0.9 else b"\n"
-        data = b" ".join((r.choice(self.METHODS) if r.random() < 0.4 else b"GET", path,
-                          r.choice(self.VERSIONS) if r.random() < 0.3 else b"HTTP/1.1"))
+        data = b" ".join((r.choice(self.METHODS) if r.random() < 0.2 else b"GET", path,
+                          r.choice(self.VERSIONS) if r.random() < 0.1 else b"HTTP/1.1"))
         data = end.join([data, *fields, b"", b""]) + (r.choice(self.BODIES) if r.random() < 0.3 else b"")
-        for _ in range(r.choice((0, 0, 0, 1, 3, 20))):  # bytes that change, go or come
+        for _ in range(r.choice((0, 0, 0, 0, 0, 1, 2, 10))):  # bytes that change, go or come
             at = r.randrange(len(data) + 1)
             data = r.choice((data[:at], data[:at] + bytes([r.randrange(256)]) + data[at:],
                              data[:at] + data[at + 1:])) if r.random() < 0.7 else data[:at] + data
         return data
 
 
+def ask_broken(server, data):
+    """The status of the answer; "none": there was none for half a second."""
+    with server.connect(10) as s:
+        got = b""
+        s.settimeout(0.5)
+        with contextlib.suppress(OSError):
+            s.sendall(data)
+        with contextlib.suppress(OSError):
+            got = s.recv(1 << 16)
+    line = got.split(b"\r\n")[0]
+    return line.split(b" ")[1].decode() if line.startswith(b"HTTP/1.") else "none"
+
+
 def test_broken_requests(server, run):
     breaker = Breaker(8, run)
-    statuses, start = {}, time.monotonic()
-    for i in range(3000):
-        data = breaker.make()
-        with server.connect(10) as s:
-            with contextlib.suppress(OSError):
-                s.sendall(data)
-                s.shutdown(socket.SHUT_WR)
-            got = b""
-            s.settimeout(0.05 if b"/live" in data else 10)  # a live stream does not end
-            with contextlib.suppress(OSError):
-                got = s.recv(1 << 16)
-        line = got.split(b"\r\n")[0]
-        status = line.split(b" ")[1] if line.startswith(b"HTTP/1.") else b"none"
-        assert status not in (b"500", b"502"), (data, got)
-        statuses[status] = statuses.get(status, 0) + 1
-        if i % 300 == 0:
-            assert server.get("/healthz").status == 200
-            assert server.is_up()
-    assert {b"200", b"400", b"404"} <= set(statuses), statuses
-    print(statuses, time.monotonic() - start)
+    requests = [breaker.make() for _ in range(4000)]
+    statuses = {}
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        for data, status in zip(requests, pool.map(lambda x: ask_broken(server, x), requests)):
+            assert status not in ("500", "502"), data
+            statuses[status] = statuses.get(status, 0) + 1
+    print(statuses)
+    assert server.is_up()
+    assert server.get("/healthz").status == 200
+    assert server.get(f"/api/v1/runs/{run}/query?series=loss").status == 200
+    assert {"200", "400", "404", "405", "421"} <= set(statuses), statuses
 
 
 def test_broken_bodies(server, run):

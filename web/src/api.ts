@@ -79,6 +79,10 @@ export async function get<T>(path: string, params?: Params, signal?: AbortSignal
 	}
 }
 
+export async function getBytes(path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
+	return (await ask(path, { signal })).arrayBuffer();
+}
+
 export async function post<T>(path: string, body: unknown): Promise<T> {
 	const token = (await info()).act_token ?? "";
 	const answer = await ask(path, {
@@ -408,7 +412,7 @@ export const api = {
 	stats: (id: string, params: Params, signal?: AbortSignal) =>
 		get<{ series: Stat[]; unmatched: string[] }>(runUrl(id, "stats"), params, signal),
 	async query(id: string, q: QueryAsk, signal?: AbortSignal): Promise<QueryAnswer> {
-		const params = { ...q, also: q.also ?? [], series: q.series ?? [], id: q.id ?? [], format: "binary" };
+		const params = { ...q, also: q.also ?? [], series: q.series ?? [], id: q.id ?? [], optional: true, format: "binary" };
 		const answer = await ask(runUrl(id, "query", params), { signal });
 
 		return decodeColumns(await answer.arrayBuffer());

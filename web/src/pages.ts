@@ -21,6 +21,7 @@ export const pages: readonly Page[] = [
 	{ id: "training", title: "Training", key: "t", scope: "run", load: () => import("./pages/training") },
 	{ id: "system", title: "System", key: "s", scope: "run", load: () => import("./pages/system") },
 	{ id: "phases", title: "Phases", key: "p", scope: "run", load: () => import("./pages/phases") },
+	{ id: "traces", title: "Traces", key: "f", scope: "run", load: () => import("./pages/traces") },
 	{ id: "alerts", title: "Alerts", key: "a", scope: "run", load: () => import("./pages/alerts") },
 	{ id: "export", title: "Export", key: "e", scope: "run", load: () => import("./pages/export") },
 ];

@@ -101,14 +101,38 @@ static void test_plain_interval(void **state)
 		int n[2];
 		double mean[2], scale, confidence, difference, low, high;
 	} rows[] = {
-		{{11, 12}, {101, 80}, {10, 10.5}, 1, 0.95, 0.3417802154348699,
-		 0.059336532177704626, 0.7648153415009329},
-		{{11, 12}, {101, 80}, {10, 10.5}, 1, 0.80, 0.3417802154348699,
-		 0.17889323090749976, 0.6099848696003018},
-		{{13, 14}, {300, 301}, {1, 1}, 0.1, 0.95, -0.010501221436220787,
-		 -0.028542511261700154, 0.009595276573876266},
-		{{13, 14}, {300, 301}, {1, 1}, 0.1, 0.80, -0.010501221436220787,
-		 -0.02139960381540873, 0.0026318692315021597},
+		{{11, 12},
+		 {101, 80},
+		 {10, 10.5},
+		 1,
+		 0.95,
+		 0.3417802154348699,
+		 0.059336532177704626,
+		 0.7648153415009329},
+		{{11, 12},
+		 {101, 80},
+		 {10, 10.5},
+		 1,
+		 0.80,
+		 0.3417802154348699,
+		 0.17889323090749976,
+		 0.6099848696003018},
+		{{13, 14},
+		 {300, 301},
+		 {1, 1},
+		 0.1,
+		 0.95,
+		 -0.010501221436220787,
+		 -0.028542511261700154,
+		 0.009595276573876266},
+		{{13, 14},
+		 {300, 301},
+		 {1, 1},
+		 0.1,
+		 0.80,
+		 -0.010501221436220787,
+		 -0.02139960381540873,
+		 0.0026318692315021597},
 	};
 	double a[301], b[301], within;
 	struct compare_options o = {.tolerance = 0.01, .block = 1, .resamples = 20000, .seed = 5};
@@ -120,8 +144,9 @@ static void test_plain_interval(void **state)
 		series(rows[i].seed[0], 0, rows[i].mean[0], rows[i].scale, a, rows[i].n[0]);
 		series(rows[i].seed[1], 0, rows[i].mean[1], rows[i].scale, b, rows[i].n[1]);
 		o.confidence = rows[i].confidence;
-		assert_int_equal(compare_medians(a, (size_t)rows[i].n[0], b, (size_t)rows[i].n[1],
-						 &o, &r), 0);
+		assert_int_equal(
+			compare_medians(a, (size_t)rows[i].n[0], b, (size_t)rows[i].n[1], &o, &r),
+			0);
 		within = 0.02 * (rows[i].high - rows[i].low);
 		near_by(r.difference, rows[i].difference, 1e-12);
 		near_by(r.low, rows[i].low, within);
@@ -132,7 +157,8 @@ static void test_plain_interval(void **state)
 /* Part of 300 pairs of runs that have the same level whose interval has 0 in it. */
 static double coverage(size_t block)
 {
-	struct compare_options o = {.confidence = 0.95, .tolerance = 0.01, .block = block, .resamples = 400};
+	struct compare_options o = {
+		.confidence = 0.95, .tolerance = 0.01, .block = block, .resamples = 400};
 	double a[400], b[400];
 	struct compare_result r;
 	int i, in = 0;
@@ -163,7 +189,8 @@ static void test_coverage(void **state)
 
 static enum compare_verdict judge(double up, double tolerance, int direction, int n)
 {
-	struct compare_options o = {.confidence = 0.95, .tolerance = tolerance, .direction = direction, .seed = 1};
+	struct compare_options o = {
+		.confidence = 0.95, .tolerance = tolerance, .direction = direction, .seed = 1};
 	double a[400], b[400];
 	struct compare_result r, again;
 

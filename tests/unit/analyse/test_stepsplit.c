@@ -131,8 +131,8 @@ static void test_random(void **state)
 		for (i = 0; i < 8; i++) {
 			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
 			at += (int64_t)(x % 5);
-			steps[i] = (struct stepsplit_step){at, at + (int64_t)(x >> 20) % 20, (int64_t)i,
-							   0, 0};
+			steps[i] = (struct stepsplit_step){at, at + (int64_t)(x >> 20) % 20,
+							   (int64_t)i, 0, 0};
 			at = steps[i].end;
 			n_steps++;
 		}
@@ -140,8 +140,8 @@ static void test_random(void **state)
 		for (i = 0; i < 20; i++) {
 			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
 			if (i % 4 == 0)
-				spans[i] = (struct stepsplit_span){(int64_t)i * 5, (int64_t)i * 5 + 20, 0,
-								   (uint32_t)(x % 6)};
+				spans[i] = (struct stepsplit_span){
+					(int64_t)i * 5, (int64_t)i * 5 + 20, 0, (uint32_t)(x % 6)};
 			else
 				spans[i] = (struct stepsplit_span){
 					spans[i - 1].start + (int64_t)(x % 3),
@@ -191,7 +191,8 @@ static void test_figures(void **state)
 	for (i = 0; i < 100; i++) {
 		int64_t at = (int64_t)i * 1000 * MS;
 
-		steps[i] = (struct stepsplit_step){at, at + (int64_t)(i + 1) * MS, (int64_t)i, 0, 0};
+		steps[i] =
+			(struct stepsplit_step){at, at + (int64_t)(i + 1) * MS, (int64_t)i, 0, 0};
 		spans[i] = (struct stepsplit_span){at, at + MS, 0, SYNC};
 	}
 	stepsplit_init(&s, names, 6);
@@ -220,7 +221,8 @@ static void test_figures(void **state)
 	stepsplit_done(&s);
 }
 
-static struct stepbound_facts facts(double data, double work, double comm, double other, double busy)
+static struct stepbound_facts facts(double data, double work, double comm, double other,
+				    double busy)
 {
 	struct stepbound_facts f = {.busy = busy, .dram = NAN, .straggler_over = NAN};
 
@@ -275,9 +277,9 @@ static void test_bound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_roles),      cmocka_unit_test(test_one_step),
-		cmocka_unit_test(test_outermost),  cmocka_unit_test(test_over_steps),
-		cmocka_unit_test(test_random),     cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_roles),     cmocka_unit_test(test_one_step),
+		cmocka_unit_test(test_outermost), cmocka_unit_test(test_over_steps),
+		cmocka_unit_test(test_random),    cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_bound),
 	};
 

@@ -16,8 +16,8 @@ static void test_nest(void **state)
 {
 	/* f(a b(c)) beside g on one lane; an event that runs past f's end; another lane. */
 	struct timerows_bar bars[] = {
-		{20, 10, 3, 1, 0, 0, 0},  {0, 100, 1, 1, 0, 0, 0}, {5, 10, 2, 1, 0, 0, 0},
-		{22, 5, 4, 1, 0, 0, 0},   {90, 30, 5, 1, 0, 0, 0}, {120, 10, 6, 1, 0, 0, 0},
+		{20, 10, 3, 1, 0, 0, 0}, {0, 100, 1, 1, 0, 0, 0}, {5, 10, 2, 1, 0, 0, 0},
+		{22, 5, 4, 1, 0, 0, 0},  {90, 30, 5, 1, 0, 0, 0}, {120, 10, 6, 1, 0, 0, 0},
 		{50, 10, 7, 1, 1, 0, 0},
 	};
 	static const struct {
@@ -41,7 +41,8 @@ static void test_deep(void **state)
 
 	(void)state;
 	for (i = 0; i < 300; i++)
-		bars[i] = (struct timerows_bar){.ts = (int64_t)i, .dur = 1000 - 2 * (int64_t)i, .count = 1};
+		bars[i] = (struct timerows_bar){
+			.ts = (int64_t)i, .dur = 1000 - 2 * (int64_t)i, .count = 1};
 	assert_int_equal(timerows_nest(bars, 300), TIMEROWS_DEEP);
 	assert_int_equal(timerows_nest(bars, 0), 0);
 }
@@ -59,8 +60,12 @@ static void test_merge(void **state)
 	for (i = 0; i < 20000; i++) {
 		x ^= x << 13, x ^= x >> 7, x ^= x << 17;
 		at += (int64_t)(x % 50) + (x % 97 == 0 ? 5000 : 0);
-		bars[i] = (struct timerows_bar){.ts = at, .dur = (int64_t)(x >> 20) % (x % 89 == 0 ? 9000 : 60),
-						.name = (uint32_t)i, .count = 1, .lane = (uint16_t)(x >> 50) % 3};
+		bars[i] =
+			(struct timerows_bar){.ts = at,
+					      .dur = (int64_t)(x >> 20) % (x % 89 == 0 ? 9000 : 60),
+					      .name = (uint32_t)i,
+					      .count = 1,
+					      .lane = (uint16_t)(x >> 50) % 3};
 	}
 	n = timerows_nest(bars, 20000);
 	assert_int_equal(n, 20000);

@@ -23,8 +23,8 @@
 static void test_plain(void **state)
 {
 	static const char *const good[] = {"a", "a/b.json", "a b", "…/x", "a..b"};
-	static const char *const bad[] = {"",    "/",     "/a",   "a/",    "a//b",    "..",
-					  "../a", "a/../b", ".",   "a/./b", ".hidden", "a/.git/x"};
+	static const char *const bad[] = {"",     "/",      "/a", "a/",    "a//b",    "..",
+					  "../a", "a/../b", ".",  "a/./b", ".hidden", "a/.git/x"};
 	size_t i;
 
 	(void)state;
@@ -80,8 +80,10 @@ static void test_beneath(void **state)
 {
 	static int (*const ways[])(int, const char *, bool, struct stat *) = {beneath_open,
 									      beneath_walk};
-	static const char *const bad[] = {"link", "folder/file", "passwd", "pipe", "sub", "none",
-					  "sub/none", "sub/file/x", "../x", "sub/../sub/file", "/etc/passwd"};
+	static const char *const bad[] = {
+		"link",       "folder/file", "passwd",     "pipe", "sub",
+		"none",       "sub/none",    "sub/file/x", "../x", "sub/../sub/file",
+		"/etc/passwd"};
 	struct place *p = *state;
 	struct stat st;
 	size_t way, i;
@@ -174,8 +176,9 @@ static void test_kinds(void **state)
 		artifacts_parse(rows[i].name, &rank, &first, &last);
 		if (artifacts_kind_of(rows[i].name) != rows[i].kind || rank != rows[i].rank ||
 		    first != rows[i].first || last != rows[i].last)
-			fail_msg("%s: %d %d %d %d", rows[i].name, (int)artifacts_kind_of(rows[i].name),
-				 (int)rank, (int)first, (int)last);
+			fail_msg("%s: %d %d %d %d", rows[i].name,
+				 (int)artifacts_kind_of(rows[i].name), (int)rank, (int)first,
+				 (int)last);
 	}
 }
 

@@ -20,7 +20,10 @@
 static int run(const char *script, int64_t limit_ns, size_t most, char *out, char *err, int *status)
 {
 	const char *const argv[] = {"sh", "-c", script, NULL};
-	const struct childrun c = {.program = "/bin/sh", .argv = argv, .dir = "/", .limit_ns = limit_ns,
+	const struct childrun c = {.program = "/bin/sh",
+				   .argv = argv,
+				   .dir = "/",
+				   .limit_ns = limit_ns,
 				   .memory = 1ull << 32};
 	struct buf b;
 	int r;
@@ -51,8 +54,11 @@ static void test_child(void **state)
 
 static void test_child_limits(void **state)
 {
-	const struct childrun none = {.program = "/nowhere", .argv = (const char *const[]){"x", NULL},
-				      .dir = "/", .limit_ns = 20 * SECOND, .memory = 1ull << 32};
+	const struct childrun none = {.program = "/nowhere",
+				      .argv = (const char *const[]){"x", NULL},
+				      .dir = "/",
+				      .limit_ns = 20 * SECOND,
+				      .memory = 1ull << 32};
 	char out[100], err[32];
 	struct buf b;
 	int status;

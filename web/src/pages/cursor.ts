@@ -5,6 +5,10 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 
+interface Source {
+	cursor: { sync: { values: (number | null)[] } };
+}
+
 type Plots = { sub(p: unknown): void; unsub(p: unknown): void; pub(type: string, from: unknown, x: number, y: number, w: number, h: number, i: number): void };
 
 /** Where on the x axis the group's cursor is (null: nowhere), and how to move it. */
@@ -14,8 +18,8 @@ export function useCursor(group: string): [number | null, (x: number | null) => 
 		// As much of a uPlot as its sync reads of the chart that the cursor is on.
 		axes: [{ side: 2 }],
 		cursor: { event: null as unknown, sync: { values: [null, null] as (number | null)[], scales: ["x", null] } },
-		pub(type: string, from: uPlot, x: number): void {
-			if (type === "mousemove") set(x < 0 ? null : from.posToVal(x, "x"));
+		pub(type: string, from: Source, x: number): void {
+			if (type === "mousemove") set(x < 0 ? null : from.cursor.sync.values[0] ?? null);
 			else if (type === "mouseleave") set(null);
 		},
 	});

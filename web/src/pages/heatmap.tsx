@@ -113,7 +113,7 @@ export function Heatmap(p: HeatmapProps) {
 			</svg>
 			<div class="heat-plot">
 				<canvas
-					ref={canvas} width={1} height={Math.max(1, Math.round(height * ratio))} tabIndex={0} role="img"
+					ref={canvas} width={1} height={1} style={{ height: `${height}px` }} tabIndex={0} role="img"
 					aria-label={`${p.label}: ${p.rows.length} rows over time, arrow keys read single values`}
 					onPointerDown={(e) => {
 						const f = find(e);

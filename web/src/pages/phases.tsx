@@ -167,7 +167,7 @@ function Histogram({ h, step }: { h: { edges_s: number[]; counts: number[] }; st
 	};
 
 	return (
-		<figure class="chart histogram" data-chart="Step time, how often">
+		<figure class="panel histogram">
 			<svg
 				viewBox={`0 0 ${W} ${H}`} preserveAspectRatio="none" role="img" tabIndex={0} onKeyDown={key} onBlur={() => setAt(null)}
 				aria-label={`Step times of ${fmt.group(all)} steps: median ${fmt.seconds(step.p50_s)}, 99 % below ${fmt.seconds(step.p99_s)}, longest ${fmt.seconds(step.max_s)}`}

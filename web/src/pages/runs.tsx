@@ -17,10 +17,13 @@ import { toast } from "../ui/toast";
 const CHUNK = 200;
 const STATUS = ["running", "finished", "failed", "lost", "unreadable"] as const;
 
-async function load(ask: Record<string, string | string[]>, chunks: number, signal: AbortSignal): Promise<RunTable> {
-	const parts = await Promise.all(Array.from({ length: chunks }, (_, i) => api.runs({ ...ask, limit: CHUNK, offset: i * CHUNK }, signal)));
+/** The first chunks of the table; `have`, if it answers the same question, needs not be asked
+ * again but for its first chunk. */
+async function load(ask: Record<string, string | string[]>, chunks: number, have: RunTable | null, signal: AbortSignal): Promise<RunTable> {
+	const from = have ? Math.floor(have.runs.length / CHUNK) : 0;
+	const parts = await Promise.all(Array.from({ length: chunks - from }, (_, i) => api.runs({ ...ask, limit: CHUNK, offset: (from + i) * CHUNK }, signal)));
 
-	return { ...(parts[0] as RunTable), runs: parts.flatMap((p) => p.runs) };
+	return { ...(parts[0] as RunTable), runs: [...(have?.runs.slice(0, from * CHUNK) ?? []), ...parts.flatMap((p) => p.runs)] };
 }
 
 function tagsOf(r: RunRow): string[] {
@@ -151,7 +154,15 @@ export default function RunsPage() {
 	const spark = metrics[0] ?? loss;
 	const ask = { q, sort, status, tag: tags, project, metric: metrics, spark };
 	const key = JSON.stringify(ask);
-	const table = useFetch<RunTable>(`${key} ${chunks} ${tick}`, (signal) => load(ask, chunks, signal));
+	const more = useRef<{ key: string; table: RunTable | null }>({ key: "", table: null });
+	const whole = `${key} ${tick}`;
+	const table = useFetch<RunTable>(`${whole} ${chunks}`, async (signal) => {
+		const have = more.current.key === whole && (more.current.table?.runs.length ?? 0) < chunks * CHUNK ? more.current.table : null;
+		const next = await load(ask, chunks, have, signal);
+
+		more.current = { key: whole, table: next };
+		return next;
+	});
 	const rows = table.data?.runs ?? [];
 	const some = table.data?.runs.some((r) => r.outcome === "running") ?? false;
 

@@ -289,8 +289,8 @@ function Mounts({ a, lines }: { a: Around; lines: Lines }) {
 	const mounts = of.filter((s) => s.name === "filesystem/used").map((s) => s.label.mount ?? "");
 
 	return (
-		<figure class="chart mounts" data-chart="File systems">
-			<figcaption><span class="chart-title">File systems</span></figcaption>
+		<section class="panel mounts" aria-label="File systems">
+			<h3>File systems</h3>
 			<ul>
 				{mounts.slice(0, 12).map((m) => {
 					const used = v(m, "filesystem/used");
@@ -305,7 +305,7 @@ function Mounts({ a, lines }: { a: Around; lines: Lines }) {
 					);
 				})}
 			</ul>
-		</figure>
+		</section>
 	);
 }
 

@@ -21,7 +21,7 @@ export function shortcuts(): Shortcut[] {
 function typing(e: KeyboardEvent): boolean {
 	const t = e.target as HTMLElement;
 
-	return t.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(t.tagName) || !!t.closest("dialog, [role=menu], [role=listbox]");
+	return t.isContentEditable || t.matches("input:not([type=checkbox], [type=range]), textarea, select") || !!t.closest("dialog, [role=menu], [role=listbox]");
 }
 
 /** Once, by the page. */

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The page Alerts: what fires, what it saw, acknowledging and silencing it, which checks look.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { before, test } from "node:test";
+import { fitsWidth, idsOf, lapse, later, liveSimulation, open, runsOf, serve, useBrowser } from "./harness.mjs";
+
+let kinds, ids, firing;
+
+useBrowser();
+before(async () => {
+	// What is acknowledged is written: a folder of this file's own, with a run that seems to go on.
+	const folder = mkdtempSync(path.join(tmpdir(), "lapse-browser-"));
+
+	later(() => rmSync(folder, { recursive: true, force: true }));
+	lapse(folder, "simulate", "--quiet", "--name", "firing", "-n", "1500", "--gpus", "2", "--fault", "hot-gpu@50%+50%", "--fault", "nan@90%", "--outcome", "running");
+	firing = `${await serve(folder)}/#/run/last/alerts`;
+	kinds = await serve(runsOf("kinds"));
+	ids = idsOf(runsOf("kinds"));
+});
+
+const alert = (page, name) => page.getByRole("article", { name });
+const badge = (page) => page.getByRole("navigation", { name: "Pages of this run" }).locator(".count");
+
+test("what fires now, and what the rule saw", async () => {
+	const page = await open(firing, { width: 1440, height: 900 });
+	const hot = alert(page, /^GPU is hot/);
+
+	await hot.waitFor();
+	assert.match(await hot.innerText(), /92 °C, not below 90 °C/);
+	await hot.locator("canvas").waitFor();
+	await page.charts();
+	assert.match(await hot.locator(".legend").innerText(), /limit\s*90 °C/);
+	// Errors come first.
+	assert.match(await page.getByRole("article").first().getAttribute("aria-label"), /Loss is not finite, error/);
+	assert.equal(await badge(page).innerText(), "3");
+	await page.picture("alerts", true);
+	assert.ok((await page.evaluate(() => window.shift)) < 0.1);
+	await page.done();
+});
+
+test("acknowledged with a note: kept, counted, seen by others", async () => {
+	const page = await open(firing);
+	const hot = alert(page, /^GPU is hot/);
+
+	await hot.getByRole("button", { name: "Acknowledge" }).click();
+	await page.keyboard.type("<b>the fan</b> is ordered");
+	await page.keyboard.press("Enter");
+	await hot.getByText("<b>the fan</b> is ordered").waitFor();
+	await badge(page).filter({ hasText: "2" }).waitFor();
+	const other = await open(firing);
+
+	await alert(other, /^GPU is hot/).getByText("<b>the fan</b> is ordered").waitFor();
+	assert.equal(await alert(other, /^GPU is hot/).getByRole("button", { name: "Acknowledge" }).count(), 0);
+	// It goes behind those that wait.
+	assert.match(await other.getByRole("article").last().getAttribute("aria-label"), /GPU is hot/);
+	await other.done();
+	await page.picture("alerts-acknowledged");
+	await page.done();
+});
+
+test("silenced, and not any more", async () => {
+	const page = await open(firing);
+	const loss = alert(page, /^Loss is not finite/).first();
+
+	await loss.getByRole("button", { name: "Silence" }).click();
+	await page.getByRole("menuitem", { name: "this series for 8 hours" }).click();
+	await page.getByText(/silent until/).first().waitFor();
+	await page.picture("alerts-silenced");
+	await page.getByRole("button", { name: "End the silence" }).first().click();
+	await page.waitForFunction(() => !document.body.innerText.includes("silent until"));
+	await page.getByRole("button", { name: /^Acknowledge all/ }).click();
+	await badge(page).waitFor({ state: "detached" });
+	await page.done();
+});
+
+test("the checks: what they look at, and silencing one", async () => {
+	const page = await open(`${firing}?show=checks`);
+	const checks = page.getByRole("list", { name: "Checks" }).getByRole("listitem");
+
+	await checks.first().waitFor();
+	assert.ok((await checks.count()) >= 12);
+	await checks.filter({ hasText: "Disk is filling" }).getByRole("button").click();
+	await page.getByRole("menuitem", { name: "for an hour" }).click();
+	await checks.filter({ hasText: "Disk is filling" }).getByRole("button", { name: "End the silence" }).waitFor();
+	await page.picture("alerts-checks", true);
+	await page.done();
+});
+
+test("nothing fires: which checks look; a run that failed: its history", async () => {
+	const page = await open(`${kinds}/#/run/${ids.other}/alerts`);
+
+	await page.getByText("Nothing is wrong, as far as the checks tell").waitFor();
+	assert.ok((await page.locator(".checks li").count()) >= 12);
+	await page.picture("alerts-none");
+	await page.goto(`${kinds}/#/run/${ids.crashed}/alerts`);
+	await alert(page, /^The run failed/).waitFor();
+	await page.picture("alerts-history");
+	await page.done();
+});
+
+test("live: it comes by itself, in the list and beside the tab", async () => {
+	const folder = liveSimulation("--rate", "20", "-n", "4000", "--name", "live", "--fault", "nan@120");
+	const server = await serve(folder);
+
+	for (let i = 0; i < 100 && Object.keys(idsOf(folder)).length === 0; i++) await new Promise((r) => setTimeout(r, 50));
+	const page = await open(`${server}/#/run/last/alerts`);
+
+	await page.getByText("Nothing is wrong, as far as the checks tell").waitFor();
+	await alert(page, /^Loss is not finite/).first().waitFor();
+	await badge(page).waitFor();
+	await page.done();
+});
+
+test("in the dark, and on a phone", async () => {
+	const dark = await open(firing, { dark: true });
+
+	await dark.getByRole("article").first().waitFor();
+	await dark.charts();
+	await dark.picture("alerts-dark", true);
+	await dark.done();
+	const phone = await open(`${firing}?show=checks`, { width: 360, height: 740, touch: true });
+
+	await phone.getByRole("list", { name: "Checks" }).waitFor();
+	await fitsWidth(phone);
+	await phone.picture("alerts-checks-phone", true);
+	await phone.getByRole("radio", { name: /^Active/ }).click();
+	await phone.getByRole("article").first().waitFor();
+	await phone.charts();
+	await phone.picture("alerts-phone", true);
+	await fitsWidth(phone);
+	await phone.done();
+});

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The page Traces: files of a run, views of a trace, timeline and flame graph, speedscope.
+import assert from "node:assert/strict";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { before, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { fitsWidth, idsOf, later, open, runsOf, serve, useBrowser } from "./harness.mjs";
+
+let server, id, traces, empty;
+
+/** A trace as PyTorch's profiler writes it: steps of 10 ms, in each operators within operators and
+ * their kernels. */
+function trace(rank, steps, each = 20) {
+	const rows = [];
+	const row = (cat, name, ts, dur, pid, tid, args) => rows.push({ ph: "X", cat, name, ts, dur, pid, tid, args });
+
+	for (let s = 0; s < steps; s++) {
+		const at = s * 10_000;
+
+		row("user_annotation", `ProfilerStep#${s + 5}`, at, 9_990, 100, 100, {});
+		for (let i = 0; i < each; i++) {
+			const t = at + 100 + (i * 9_000) / each;
+			const w = 6_000 / each;
+			const correlation = s * each + i + 1;
+
+			row("cpu_op", i % 3 ? "aten::linear" : "aten::conv2d", t, w, 100, 100, { "External id": correlation });
+			row("cpu_op", "aten::addmm", t + w * 0.1, w * 0.8, 100, 100, { "External id": correlation });
+			row("cuda_runtime", "cudaLaunchKernel", t + w * 0.3, w * 0.2, 100, 100, { correlation, "External id": correlation });
+			row("kernel", i % 5 ? "sm90_gemm_f16" : "ncclDevKernel_AllReduce", t + w, w * 0.7, 0, 7, { correlation, device: 0, stream: 7, "External id": correlation });
+		}
+	}
+	return { schemaVersion: 1, distributedInfo: { backend: "nccl", rank, world_size: 2 }, deviceProperties: [{ id: 0, name: "Test GPU", totalGlobalMem: 8e9, numSms: 100 }], traceEvents: rows };
+}
+
+useBrowser();
+before(async () => {
+	const folder = mkdtempSync(path.join(tmpdir(), "lapse-browser-"));
+	const ids = idsOf(runsOf("kinds"));
+
+	id = ids.finished;
+	cpSync(path.join(runsOf("kinds"), id), path.join(folder, id), { recursive: true });
+	cpSync(path.join(runsOf("kinds"), ids.empty), path.join(folder, ids.empty), { recursive: true });
+	mkdirSync(path.join(folder, id, "profile"));
+	for (const rank of [0, 1]) writeFileSync(path.join(folder, id, "profile", `rank_${rank}_steps_5-7.pt.trace.json.gz`), gzipSync(JSON.stringify(trace(rank, 3))));
+	writeFileSync(path.join(folder, id, "many.trace.json"), JSON.stringify(trace(0, 500, 100)));
+	writeFileSync(path.join(folder, id, "bad.trace.json"), "this is none");
+	for (const old of ["bad.trace.json", "many.trace.json"]) utimesSync(path.join(folder, id, old), 1e9, 1e9);
+	writeFileSync(path.join(folder, id, "<img src=x onerror=\"document.title='owned'\">\u202e.csv"), "a,b\n");
+	writeFileSync(path.join(folder, id, "weights.bin"), "x");
+	later(() => rmSync(folder, { recursive: true, force: true }));
+	server = await serve(folder);
+	traces = `${server}/#/run/${id}/traces`;
+	empty = `${server}/#/run/${ids.empty}/traces`;
+});
+
+const file = (name, view = "") => `${traces}?file=${encodeURIComponent(name)}${view && `&view=${view}`}`;
+const ONE = "profile/rank_0_steps_5-7.pt.trace.json.gz";
+const rows = (page, name) => page.getByRole("table", { name, exact: true }).locator(".tbody [role=row]");
+/** Colours on a canvas, by how many of its pixels have them; the ground is left out. */
+const colours = (page) => page.locator(".bars canvas").evaluate((el) => {
+	const { data } = el.getContext("2d").getImageData(0, 0, el.width, el.height);
+	const seen = new Map();
+
+	for (let i = 0; i < data.length; i += 4) {
+		const key = (data[i] << 16) | (data[i + 1] << 8) | data[i + 2];
+
+		seen.set(key, (seen.get(key) ?? 0) + 1);
+	}
+	return [...seen.values()].sort((a, b) => b - a).slice(1).filter((n) => n > 50).length;
+});
+
+test("files are listed, one is shown and can be had", async () => {
+	const page = await open(traces);
+
+	await page.getByText("The GPU", { exact: false }).first().waitFor();
+	assert.equal(await rows(page, "Files of the run").count(), 6);
+	await page.getByRole("table", { name: "steps" }).waitFor();
+	assert.equal(await rows(page, "steps").count(), 3);
+	const [download] = await Promise.all([
+		page.waitForEvent("download"),
+		rows(page, "Files of the run").filter({ hasText: "rank_1" }).getByText("Download").click(),
+	]);
+
+	assert.equal(download.suggestedFilename(), "rank_1_steps_5-7.pt.trace.json.gz");
+	await page.picture("traces", true);
+	assert.ok((await page.evaluate(() => window.shift)) < 0.1);
+	await page.done();
+});
+
+test("timeline: zoom, pan, search, what is under the pointer", async () => {
+	const page = await open(file(ONE, "timeline"));
+	const canvas = page.locator(".bars canvas");
+
+	await canvas.waitFor();
+	await page.waitForFunction(() => document.querySelector(".bars canvas").width > 300);
+	await page.getByText("243 events").waitFor();
+	assert.ok((await colours(page)) >= 4);
+	await page.picture("traces-timeline");
+	const box = await canvas.boundingBox();
+	const look = async (x, y) => {
+		await page.mouse.move(box.x + x, box.y + y);
+		return page.locator(".bars output").innerText();
+	};
+
+	assert.match(await look(200, 22 + 20 + 8), /ProfilerStep#5.*ms/);
+	await page.mouse.dblclick(box.x + 200, box.y + 50);
+	await page.waitForTimeout(100);
+	assert.match(await look(box.width / 2, 50), /ProfilerStep#5/);
+	await page.mouse.move(box.x + 300, box.y + 100);
+	await page.keyboard.down("Control");
+	for (let i = 0; i < 4; i++) await page.mouse.wheel(0, -100);
+	await page.keyboard.up("Control");
+	await canvas.focus();
+	for (const key of ["ArrowRight", "w", "s", "a", "0"]) await page.keyboard.press(key);
+	await page.getByLabel("Find a name").fill("addmm");
+	await page.waitForFunction(() => location.hash.includes("find=addmm"));
+	await page.picture("traces-find");
+	await page.done();
+});
+
+test("many events: merged ones are asked for again where they are zoomed into", async () => {
+	const page = await open(file("many.trace.json", "timeline") + "&events=5000");
+	const asked = [];
+
+	page.on("request", (r) => r.url().includes("/timeline/") && asked.push(r.url()));
+	await page.getByText("200,500 events").waitFor();
+	const box = await page.locator(".bars canvas").boundingBox();
+
+	await page.mouse.dblclick(box.x + 400, box.y + 50);
+	await page.waitForFunction(() => performance.getEntriesByType("resource").filter((e) => e.name.includes("/timeline/")).length >= 2);
+	assert.ok(asked.some((a) => /from=\d/.test(a)), asked.join());
+	await page.picture("traces-many");
+	await page.done();
+});
+
+test("a step of the page Phases is where the timeline begins", async () => {
+	const page = await open(file(ONE, "timeline") + "&step=6");
+	const canvas = page.locator(".bars canvas");
+
+	await page.getByText("243 events").waitFor();
+	const box = await canvas.boundingBox();
+
+	await page.mouse.move(box.x + box.width / 2, box.y + 50);
+	await page.getByText("ProfilerStep#6").waitFor();
+	await page.done();
+});
+
+test("operators, utilisation, memory, ranks", async () => {
+	const page = await open(file(ONE, "operators"));
+
+	await rows(page, "operators").filter({ hasText: "aten::addmm" }).waitFor();
+	await page.getByRole("switch", { name: "with the other rank" }).click();
+	await page.getByRole("table", { name: "operators" }).getByRole("columnheader", { name: "rank" }).waitFor();
+	await page.getByRole("link", { name: "Utilisation" }).click();
+	await page.getByRole("table", { name: "temporal" }).waitFor();
+	await page.getByRole("table", { name: "idle" }).waitFor();
+	await page.picture("traces-utilisation", true);
+	await page.getByRole("link", { name: "Memory" }).click();
+	await page.getByText("profile_memory").first().waitFor();
+	await page.getByRole("link", { name: "Ranks" }).click();
+	await page.getByRole("table", { name: "ranks" }).waitFor();
+	assert.equal(await rows(page, "ranks").count(), 2);
+	await page.done();
+});
+
+test("flame graph", async () => {
+	const page = await open(file(ONE, "flame"), { dark: true });
+
+	await page.locator(".bars canvas").waitFor();
+	await page.waitForFunction(() => document.querySelector(".bars canvas").width > 300);
+	await page.waitForTimeout(100);
+	assert.ok((await colours(page)) >= 3);
+	const box = await page.locator(".bars canvas").boundingBox();
+
+	await page.mouse.move(box.x + 50, box.y + 22 + 8);
+	await page.getByText("of all").waitFor();
+	await page.picture("traces-flame-dark");
+	await page.getByRole("switch", { name: "device time" }).click();
+	await page.waitForFunction(() => location.hash.includes("device=1"));
+	await page.done();
+});
+
+test("speedscope shows the same profile", async () => {
+	const page = await open(file(ONE, "speedscope"), { expect: ["GPU stall", "GL Driver", "WebGL", "GroupMarkerNotSet"] });
+	const frame = page.frameLocator("iframe.speedscope");
+
+	await frame.getByText("Left Heavy").first().waitFor();
+	await page.waitForTimeout(300);
+	await page.picture("traces-speedscope");
+	await page.done();
+});
+
+test("what cannot be shown says so; nothing at all; narrow", async () => {
+	for (const [name, text] of [["bad.trace.json", "is no trace"], ["weights.bin", "download it"], ["none.json", "no such file"]]) {
+		const page = await open(file(name), { expect: ["422"] });
+
+		await page.getByText(text).first().waitFor();
+		await page.done();
+	}
+	const none = await open(empty);
+
+	await none.getByText("No traces, profiles or other files").waitFor();
+	await none.done();
+	const phone = await open(file(ONE), { width: 390, height: 800 });
+
+	await phone.getByRole("table", { name: "steps" }).waitFor();
+	await fitsWidth(phone);
+	await phone.picture("traces-phone");
+	await phone.done();
+});

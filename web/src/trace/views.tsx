@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The views of one trace: what its time went into, its timeline, tables, flame graph.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { ApiError, get, getBytes, type Params, runUrl, useFetch } from "../api";
+import * as fmt from "../fmt";
+import { DARK, LIGHT } from "../palette";
+import { useFlag, useNumber, useParam } from "../router";
+import { useTheme } from "../theme";
+import { Badge, Shares, Switch } from "../ui/bits";
+import { Empty, ErrorState, Skeleton } from "../ui/states";
+import { Bars } from "./bars";
+import { Sheets, type TraceAnswer } from "./sheets";
+import { decodeTimeline, flame, type Speedscope, type Timeline } from "./timeline";
+
+/** "profile/a b.json" as part of an address. */
+export const pathOf = (name: string) => name.split("/").map(encodeURIComponent).join("/");
+
+interface ViewProps {
+	run: string;
+	file: string;
+	/** Other ranks' traces of the same job. */
+	others: string[];
+}
+
+function useView<T>(run: string, view: string, file: string, params: Params, read: (address: string, signal: AbortSignal) => Promise<T>) {
+	const address = runUrl(run, `trace/${view}/${pathOf(file)}`, params);
+
+	return useFetch<T>(address, (signal) => read(address, signal));
+}
+
+const json = <T,>(address: string, signal: AbortSignal) => get<T>(address, {}, signal);
+
+/** Nothing could be read of it: what lapse trace said is the answer, no failure. */
+function Wait({ error, retry }: { error: ApiError | null; retry: () => void }) {
+	if (error?.code === "no-trace") return <Empty title="This is no trace that lapse reads"><p><bdi>{error.message}</bdi></p></Empty>;
+	return error ? <ErrorState error={error} retry={retry} /> : <Skeleton height={200} rows={2} />;
+}
+
+/** Tables of some subcommands, one below the other. */
+export function Tables({ run, file, others, views, but }: ViewProps & { views: string[]; but?: string[] }) {
+	return <>{views.map((v) => <OneTable key={v} view={v} run={run} file={file} others={others} but={but} />)}</>;
+}
+
+function OneTable({ run, file, others, view, but }: ViewProps & { view: string; but?: string[] }) {
+	const answer = useView<TraceAnswer>(run, view, file, { with: others }, json);
+
+	return answer.data ? <Sheets answer={answer.data} but={but} /> : <Wait error={answer.error} retry={answer.reload} />;
+}
+
+const KINDS = ["compute", "memory", "copy", "communication", "straggler", "data", "sync", "launch", "host", "profiler", "unknown"];
+const PENS = [0, 2, 5, 3, 6, 1, 4, 6, 4, 7, 7];
+
+export function Summary({ run, file, others }: ViewProps) {
+	const { dark } = useTheme();
+	const answer = useView<TraceAnswer>(run, "summary", file, { with: others }, json);
+	const a = answer.data;
+
+	if (!a) return <Wait error={answer.error} retry={answer.reload} />;
+	const color = (kind: string) => (dark ? DARK : LIGHT)[PENS[KINDS.indexOf(kind)] ?? 7] as string;
+
+	return (
+		<>
+			{a.sheets.verdict?.map((v) => {
+				const own = (name: string) => (a.sheets[name] ?? []).filter((r) => r.file === v.file);
+				const findings = own("findings");
+
+				return (
+					<section key={String(v.file)} class="verdict">
+						{a.files.length > 1 && <h2>Rank {v.rank ?? v.file}</h2>}
+						<Shares label="What the time went into" parts={own("shares").filter((s) => Number(s.pct) > 0).map((s) => ({
+							name: String(s.title), share: Number(s.pct) / 100, color: color(String(s.kind)), title: `${s.title}: ${fmt.seconds(Number(s.time_ns) / 1e9)}`,
+						}))} />
+						<ul class="list">
+							{findings.map((f, i) => <li key={i}>{i === 0 ? <b><bdi>{f.text}</bdi></b> : <bdi>{f.text}</bdi>} <span class="muted">{f.advice}</span></li>)}
+						</ul>
+					</section>
+				);
+			})}
+			<Sheets answer={a} only={["steps", "evidence", "devices", "contents", "problems"]} />
+		</>
+	);
+}
+
+function Picture({ t, detail, label, height, start, onRange, children }: {
+	t: Timeline; detail?: Timeline | null; label: string; height: number; start: [number, number]; onRange?: (r: [number, number]) => void; children?: preact.ComponentChildren;
+}) {
+	const [search, setSearch] = useParam("find");
+	const [range, setRange] = useState(start);
+
+	useEffect(() => onRange?.(range), [range]);
+	return (
+		<>
+			<div class="toolbar">
+				<input class="input" type="search" data-search placeholder="Find a name" aria-label="Find a name" value={search} onInput={(e) => setSearch(e.currentTarget.value)} />
+				<button type="button" class="button" onClick={() => setRange([t.head.first_ms, t.head.last_ms])}>Show all</button>
+				{children}
+			</div>
+			<Bars t={t} detail={detail} label={label} height={height} search={search} range={range} onRange={setRange} />
+		</>
+	);
+}
+
+export function TimelineView({ run, file }: ViewProps) {
+	const [events] = useNumber("events", 300_000, 1000, 1_000_000);
+	const [step] = useParam("step");
+	const { dark } = useTheme();
+	const read = async (address: string, signal: AbortSignal) => decodeTimeline(await getBytes(address, signal));
+	const answer = useView<Timeline>(run, "timeline", file, { events }, read);
+	const [want, setWant] = useState<[number, number] | null>(null);
+	const finer = runUrl(run, `trace/timeline/${pathOf(file)}`, { events, from: want?.[0].toFixed(3), to: want?.[1].toFixed(3) });
+	const detail = useFetch<Timeline>(want ? finer : null, (signal) => read(finer, signal));
+	const t = answer.data;
+	const start = useMemo<[number, number]>(() => {
+		const at = t?.head.steps.find((s) => String(s[0]) === step);
+
+		return at ? [at[1], at[2]] : [t?.head.first_ms ?? 0, Math.max(t?.head.last_ms ?? 0, 1e-3)];
+	}, [t, step]);
+
+	if (!t) return <Wait error={answer.error} retry={answer.reload} />;
+	if (t.head.bars === 0) return <Empty title="No events"><p>This trace has no event with a begin and a length.</p></Empty>;
+	const used = new Set(t.category);
+	const look = (r: [number, number]) => {
+		const span = r[1] - r[0];
+		const inside = want && want[0] <= r[0] && want[1] >= r[1] && span * 12 > want[1] - want[0];
+
+		// Where a merged bar could be wider than a pixel, a finer answer is worth its time.
+		if (t.head.merged_ms * 1200 > span && !inside) setWant([Math.max(0, r[0] - span), r[1] + span]);
+	};
+
+	return (
+		<Picture key={file + start} t={t} detail={detail.data} label={`Timeline of ${file}`} height={540} start={start} onRange={look}>
+			<span class="shares-legend">{t.head.categories.map((c, i) => used.has(i) && <span key={c}><i class="swatch" style={{ "--c": (dark ? DARK : LIGHT)[i % 8] }} /> {c}</span>)}</span>
+			<span class="spring" />
+			<span class="muted">{fmt.group(t.head.events)} events{t.head.left_out > 0 && `, ${fmt.group(t.head.left_out)} left out`}</span>
+			{t.head.notes.length > 0 && <Badge tone="warn" title={t.head.notes.join("\n")}>notes</Badge>}
+		</Picture>
+	);
+}
+
+export function FlameView({ run, file }: ViewProps) {
+	const [device, setDevice] = useFlag("device");
+	const [plain, setPlain] = useFlag("plain");
+	const answer = useView<Speedscope>(run, "flame", file, { device, python: plain ? 0 : null }, json);
+	const t = useMemo(() => (answer.data ? flame(answer.data) : null), [answer.data]);
+
+	if (!t) return <Wait error={answer.error} retry={answer.reload} />;
+	return (
+		<Picture key={file + device + plain} t={t} label={`Flame graph of ${file}`} height={640} start={[0, Math.max(t.head.last_ms, 1e-6)]}>
+			<Switch on={device} set={setDevice} title="time of the devices, below the stack that launched the work">device time</Switch>
+			<Switch on={plain} set={setPlain}>without Python</Switch>
+			{t.head.bars === 0 && <span class="muted">There are no stacks{device ? " of devices" : ""} in this trace.</span>}
+			<span class="spring" />
+			<a class="button" href={runUrl(run, `trace/flame/${pathOf(file)}`, { format: "svg", device })} download="flame.svg">SVG</a>
+			<a class="button" href={runUrl(run, `trace/flame/${pathOf(file)}`, { format: "folded", device })} download="stacks.folded">Folded</a>
+		</Picture>
+	);
+}
+
+/** speedscope, a page of its own, with the profile of this address. */
+export function SpeedscopeView({ run, file, isTrace }: ViewProps & { isTrace: boolean }) {
+	const from = new URL(isTrace ? runUrl(run, `trace/flame/${pathOf(file)}`) : runUrl(run, `files/${pathOf(file)}`), location.href).href;
+
+	return <iframe class="speedscope" title={`speedscope: ${file}`} src={`speedscope/index.html#profileURL=${encodeURIComponent(from)}&title=${encodeURIComponent(file)}`} />;
+}
