@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define ACK_LINE_MAX 8192u
+#define ACK_USER_MAX 4096u
 
 /* ---- writing --------------------------------------------------------------------------- */
 
@@ -74,9 +75,11 @@ static void ack_begin(struct json *j, struct buf *out, const char *what, int64_t
 
 static void ack_end(struct json *j, const char *by, const char *note)
 {
-	const struct passwd *user = by ? NULL : getpwuid(geteuid());
-	char uid[32];
+	struct passwd entry, *user = NULL;
+	char uid[32], room[ACK_USER_MAX];
 
+	if (!by) /* any thread */
+		getpwuid_r(geteuid(), &entry, room, sizeof(room), &user);
 	snprintf(uid, sizeof(uid), "uid %u", (unsigned)geteuid());
 	json_kstr(j, "by", by ? by : user ? user->pw_name : uid);
 	json_kstr(j, "note", note ? note : "");
@@ -152,7 +155,7 @@ int alerts_said(const char *dir, void (*fn)(void *arg, const struct alerts_said 
 
 	buf_init(&text, ALERTS_ACK_MAX);
 	buf_init(&one, ACK_LINE_MAX);
-	err = file_read(AT_FDCWD, path, &text);
+	err = file_read_plain(AT_FDCWD, path, &text);
 	for (i = 0; i < text.len; i++)
 		if (!text.data[i])
 			text.data[i] = '?';

@@ -222,40 +222,81 @@ static void list_rule(struct alerts *a, struct alerts_rule *to, size_t at)
 /* ---- what people said
  * ------------------------------------------------------------------------------ */
 
-static void list_silence(struct alerts *a, const struct alerts_said *s)
-{
-	int64_t until = s->until_ns > a->now_ns ? s->until_ns : 0;
-	size_t i;
+/* The lines so far: what was said last holds. The file may have as many as it likes of both. */
+struct list_saying {
+	struct alerts *a;
+	struct map by_id;    /* places of alerts */
+	struct map silences; /* of a rule, or of one of its series: places in last */
+	struct list_silence {
+		int64_t until_ns; /* 0: it is over */
+		size_t order;     /* from 1 on */
+	} * last;
+	size_t n, cap, order;
+};
 
-	for (i = 0; i < a->n; i++)
-		if (strcmp(a->items[i].rule, s->rule) == 0 &&
-		    (!s->series[0] || strcmp(a->items[i].name, s->series) == 0))
-			a->items[i].silenced_ns = until;
-	for (i = 0; i < a->n_rules && !s->series[0]; i++)
-		if (strcmp(a->rules[i].about->name, s->rule) == 0)
-			a->rules[i].silenced_ns = until;
+/* The silence of a rule's series, "" of all; NULL: there was none, and add is false. */
+static struct list_silence *list_silence(struct list_saying *w, const char *rule,
+					 const char *series, bool add)
+{
+	char *key = xasprintf("%s\n%s", rule, series);
+	uint64_t at = w->n;
+	bool has = map_get(&w->silences, key, strlen(key), &at);
+
+	if (!has && add) {
+		w->last = xgrow(w->last, w->n, &w->cap, sizeof(*w->last));
+		w->last[w->n++] = (struct list_silence){0};
+		map_put(&w->silences, key, strlen(key), at);
+	}
+	free(key);
+	return has || add ? &w->last[at] : NULL;
 }
 
 static void list_said(void *arg, const struct alerts_said *s)
 {
-	struct alerts *a = arg;
-	size_t i;
+	struct list_saying *w = arg;
+	struct alerts_item *it;
+	uint64_t at;
 
 	if (s->is_silence) {
-		list_silence(a, s);
+		*list_silence(w, s->rule, s->series, true) = (struct list_silence){
+			s->until_ns > w->a->now_ns ? s->until_ns : 0, ++w->order};
 		return;
 	}
-	for (i = 0; i < a->n; i++) {
-		struct alerts_item *it = &a->items[i];
+	if (!map_get(&w->by_id, s->id, strlen(s->id), &at))
+		return;
+	it = &w->a->items[at];
+	free(it->ack_by);
+	free(it->ack_note);
+	it->ack_ns = s->at_ns;
+	it->ack_by = xstrdup(s->by);
+	it->ack_note = xstrdup(s->note);
+}
 
-		if (strcmp(it->id, s->id) != 0)
-			continue;
-		free(it->ack_by);
-		free(it->ack_note);
-		it->ack_ns = s->at_ns;
-		it->ack_by = xstrdup(s->by);
-		it->ack_note = xstrdup(s->note);
+static void list_take_said(struct alerts *a)
+{
+	struct list_saying w = {.a = a};
+	const struct list_silence *all, *one;
+	size_t i;
+
+	map_init(&w.by_id);
+	map_init(&w.silences);
+	for (i = 0; i < a->n; i++)
+		map_put(&w.by_id, a->items[i].id, strlen(a->items[i].id), i);
+	alerts_said(a->v->dir, list_said, &w);
+	for (i = 0; i < a->n; i++) {
+		all = list_silence(&w, a->items[i].rule, "", false);
+		one = list_silence(&w, a->items[i].rule, a->items[i].name, false);
+		if (one && (!all || one->order > all->order))
+			all = one;
+		a->items[i].silenced_ns = all ? all->until_ns : 0;
 	}
+	for (i = 0; i < a->n_rules; i++) {
+		all = list_silence(&w, a->rules[i].about->name, "", false);
+		a->rules[i].silenced_ns = all ? all->until_ns : 0;
+	}
+	free(w.last);
+	map_done(&w.by_id);
+	map_done(&w.silences);
 }
 
 /* ---- all of it
@@ -314,7 +355,7 @@ int alerts_read(struct alerts *a, const struct runview *v, int64_t now_ns, struc
 	a->rules = xcalloc(a->n_rules, sizeof(*a->rules));
 	for (i = 0; i < a->n_rules; i++)
 		list_rule(a, &a->rules[i], i);
-	alerts_said(v->dir, list_said, a);
+	list_take_said(a);
 	if (err)
 		alerts_done(a);
 	return err;

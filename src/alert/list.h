@@ -24,7 +24,7 @@
 
 #define ALERTS_ACK "alerts.ack"
 #define ALERTS_ACK_MAX (4u << 20) /* bytes of the file; then nothing is added */
-#define ALERTS_MAX 65536u         /* alerts of a run that are listed: the newest */
+#define ALERTS_MAX 65536u         /* alerts of a run that are listed: the first */
 #define ALERTS_ID_MAX 64
 #define ALERTS_BY_MAX 101
 #define ALERTS_NOTE_MAX 1001

@@ -106,6 +106,7 @@ struct watch {
 	size_t n_processes;
 	uint32_t first_process, command;
 	uint32_t step_series; /* of the process that sets the pace */
+	int64_t step_ns;      /* end of the last step of any process, also of those that are gone */
 	unsigned stepping;    /* processes that recorded steps and live */
 	struct steps steps;
 	struct watch_load loads[WATCH_LOADS];

@@ -194,13 +194,21 @@ void watch_end(struct watch *w, const struct run_outcome *o)
 	int severity;
 	size_t i;
 
+	/* What is over by now must be told now. */
+	if (!w->off && w->now_ns) {
+		w->now_ns = o->end_ns > w->now_ns ? o->end_ns : w->now_ns;
+		watch_tick(w);
+	}
 	w->ended = true;
 	for (i = 0; i < builtin_n_rules; i++)
 		if (w->rows[i].rule.what == RULE_OF_OUTCOME && !w->rows[i].off)
 			row = &w->rows[i];
 	text = w->off || !row ? NULL : watch_failure(o, &severity);
-	if (!text)
+	if (!text) {
+		if (w->n_queue)
+			w->sink.ops->commit(&w->sink);
 		return;
+	}
 	snprintf(a.series, sizeof(a.series), "%s", text);
 	row->rule.severity = severity;
 	watch_make_id(w, row, &a, o->end_ns);

@@ -167,6 +167,9 @@ static void watch_find_use(struct watch *w, uint32_t id, const struct sink_serie
 			slot->flags |= rows[i].flag;
 	if (slot->flags & WATCH_STEP)
 		watch_keep_name(w, id, d);
+	/* A program's own may be called so, too; of those `good` counts something else. */
+	if (!(slot->flags & WATCH_MACHINE) || d->kind != SINK_GAUGE)
+		return;
 	if (strcmp(d->name, "tree/cpu") == 0)
 		slot->flags |= WATCH_LOAD;
 	if (strcmp(d->name, "gpu/power") == 0 && w->n_loads < WATCH_LOADS - 1) {

@@ -18,7 +18,9 @@
 #define WATCH_BEFORE_NS 60000000000LL /* evidence begins so long before */
 #define WATCH_LATELY_NS 5000000000LL  /* records were lost just now */
 #define WATCH_FULL 0.9                /* so full memory does not wait for the first steps */
+#define WATCH_CPUS 0.25               /* fewer say nothing of whether a program works */
 #define WATCH_WORKING 0.7             /* of the usual power or CPUs */
+#define WATCH_STEP_MAX_NS 1e17        /* three years; a longer step is none */
 
 /* ---- beginning and ending an alert ------------------------------------------------------------
  */
@@ -316,7 +318,11 @@ static void watch_step(struct watch *w, struct watch_slot *slot, const struct si
 	}
 	if (p == w->steps.leader || !w->steps.leader)
 		w->step_series = v->series;
+	if (!(v->value >= 0 && v->value <= WATCH_STEP_MAX_NS))
+		return;
 	steps_add(&w->steps, p, v->time_ns + (int64_t)v->value, v->step);
+	if (v->time_ns + (int64_t)v->value > w->step_ns)
+		w->step_ns = v->time_ns + (int64_t)v->value;
 }
 
 static void watch_load(struct watch *w, struct watch_slot *slot, const struct sink_sample *v)
@@ -370,7 +376,8 @@ static bool watch_is_working(const struct watch *w)
 	for (i = 1; i <= w->n_loads; i++)
 		if (i == 1 || w->loads[i].usual > most->usual)
 			most = &w->loads[i];
-	return most->usual > 0 && most->now >= WATCH_WORKING * most->usual;
+	return most->usual > (w->n_loads ? 0 : WATCH_CPUS) &&
+	       most->now >= WATCH_WORKING * most->usual;
 }
 
 static void watch_quiet(struct watch *w, struct watch_row *row)
@@ -386,8 +393,8 @@ static void watch_quiet(struct watch *w, struct watch_row *row)
 	is_known = w->stepping &&
 		   steps_quiet(&w->steps, w->now_ns, row->rule.limit, busy, &at.value, &at.limit);
 	v = is_known && at.value >= at.limit ? RULE_BAD : RULE_GOOD;
-	/* What was a stall stays one until a step ends, whatever the limit is by then. */
-	if (v == RULE_GOOD && row->alert && is_known && w->steps.last_ns <= row->alert->since_ns)
+	/* What was a stall stays one until a step ends, also if its process is killed. */
+	if (v == RULE_GOOD && row->alert && w->step_ns <= row->alert->since_ns)
 		v = RULE_BETWEEN;
 	watch_row_step(w, row, v, &at);
 }

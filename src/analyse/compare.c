@@ -54,7 +54,7 @@ int compare_describe(const double *x, size_t n, struct compare_summary *ret)
 	return 0;
 }
 
-/* ---- length of blocks --------------------------------------------------------------------- */
+/* ---- length of blocks ---------------------------------------------------------------- */
 
 /* Covariance and correlation of the deviations d at a lag. */
 static void compare_lag(const double *d, size_t n, size_t lag, double *cov, double *corr)
@@ -132,7 +132,7 @@ double compare_block(const double *x, size_t n, bool *ret_is_trend)
 	return fmin(block, ceil(fmin(3 * sqrt((double)n), (double)n / 3)));
 }
 
-/* ---- resampling --------------------------------------------------------------------------- */
+/* ---- resampling ---------------------------------------------------------------------- */
 
 static uint64_t compare_random(uint64_t *state)
 {
@@ -242,7 +242,7 @@ static int compare_interval(struct compare_side side[2], const struct compare_op
 	return 0;
 }
 
-/* ---- the verdict ---------------------------------------------------------------------------- */
+/* ---- the verdict --------------------------------------------------------------------- */
 
 static const char *const compare_names[] = {
 	[COMPARE_NOT_ENOUGH] = "not-enough", [COMPARE_SAME] = "same",

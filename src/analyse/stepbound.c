@@ -124,7 +124,7 @@ static enum stepbound_kind stepbound_choose(const struct stepbound_facts *f,
 	return best;
 }
 
-/* ---- words ------------------------------------------------------------------------------ */
+/* ---- words --------------------------------------------------------------------------- */
 
 static const char *stepbound_named(const struct stepbound_facts *f, enum stepsplit_role role)
 {

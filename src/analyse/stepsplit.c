@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- roles ----------------------------------------------------------------------------- */
+/* ---- roles --------------------------------------------------------------------------- */
 
 static const char *const stepsplit_names[STEPSPLIT_ROLES] = {
 	"data",       "forward",    "backward", "optimizer", "communication",
@@ -93,7 +93,7 @@ const char *stepsplit_role_name(enum stepsplit_role role)
 	return stepsplit_names[(unsigned)role < STEPSPLIT_ROLES ? role : STEPSPLIT_OTHER];
 }
 
-/* ---- cutting --------------------------------------------------------------------------- */
+/* ---- cutting ------------------------------------------------------------------------- */
 
 void stepsplit_init(struct stepsplit *s, const char *const *names, size_t n)
 {
@@ -318,7 +318,7 @@ void stepsplit_move(struct stepsplit *s, size_t part, double ns)
 	s->total[other] -= n;
 }
 
-/* ---- figures ---------------------------------------------------------------------------- */
+/* ---- figures ------------------------------------------------------------------------- */
 
 /* Whole thousandths that add up to 1,000: the largest remainders are rounded up. */
 static void stepsplit_share(const double *v, size_t n, int *ret)
@@ -434,10 +434,27 @@ size_t stepsplit_slowest(const struct stepsplit *s, size_t *ret, size_t most)
 	return n;
 }
 
+static void stepsplit_bin_add(const struct stepsplit *s, struct stepsplit_bin *b, size_t step)
+{
+	double v = stepsplit_value(s, step, s->n_parts) / 1e9;
+	int64_t number = s->steps[step].number;
+	size_t k;
+
+	if (b->count == 0 || number < b->first)
+		b->first = number;
+	if (b->count == 0 || number > b->last)
+		b->last = number;
+	b->count++;
+	b->mean += v;
+	b->max = v > b->max ? v : b->max;
+	for (k = 0; k < s->n_parts; k++)
+		b->parts[k] += stepsplit_value(s, step, k) / 1e9;
+}
+
 size_t stepsplit_bins(const struct stepsplit *s, struct stepsplit_bin *ret, size_t n)
 {
 	int64_t lo = INT64_MAX, hi = INT64_MIN, width;
-	size_t i, k, at, used = 0;
+	size_t i, k, used = 0;
 
 	for (i = 0; i < s->n; i++) {
 		lo = s->steps[i].number < lo ? s->steps[i].number : lo;
@@ -447,22 +464,8 @@ size_t stepsplit_bins(const struct stepsplit *s, struct stepsplit_bin *ret, size
 		return 0;
 	width = (int64_t)(((uint64_t)hi - (uint64_t)lo) / n) + 1;
 	memset(ret, 0, n * sizeof(*ret));
-	for (i = 0; i < s->n; i++) {
-		struct stepsplit_bin *b;
-		double v = stepsplit_value(s, i, s->n_parts) / 1e9;
-
-		at = (size_t)((s->steps[i].number - lo) / width);
-		b = &ret[at];
-		if (b->count == 0 || s->steps[i].number < b->first)
-			b->first = s->steps[i].number;
-		if (b->count == 0 || s->steps[i].number > b->last)
-			b->last = s->steps[i].number;
-		b->count++;
-		b->mean += v;
-		b->max = v > b->max ? v : b->max;
-		for (k = 0; k < s->n_parts; k++)
-			b->parts[k] += stepsplit_value(s, i, k) / 1e9;
-	}
+	for (i = 0; i < s->n; i++)
+		stepsplit_bin_add(s, &ret[(s->steps[i].number - lo) / width], i);
 	for (i = 0; i < n; i++) {
 		if (ret[i].count == 0)
 			continue;

@@ -9,16 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int file_read(int dirfd, const char *path, struct buf *out)
+/* What is left of it; closes it. */
+static int file_drain(int fd, struct buf *out)
 {
-	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
 	size_t room;
 	ssize_t n;
 	int err = 0;
 	char *to;
 
-	if (fd < 0)
-		return -errno;
 	for (;;) {
 		room = out->max - out->len;
 		if (room > 65536)
@@ -41,6 +39,27 @@ int file_read(int dirfd, const char *path, struct buf *out)
 		out->len += (size_t)n;
 		out->data[out->len] = '\0';
 	}
+	close(fd);
+	return err;
+}
+
+int file_read(int dirfd, const char *path, struct buf *out)
+{
+	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : file_drain(fd, out);
+}
+
+int file_read_plain(int dirfd, const char *path, struct buf *out)
+{
+	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return file_drain(fd, out);
+	err = -EINVAL;
 	close(fd);
 	return err;
 }

@@ -14,6 +14,10 @@
  * is the limit. Works for /proc. 0, -EFBIG, or what open() and read() said. */
 int file_read(int dirfd, const char *path, struct buf *out);
 
+/* The same of a plain file only, for what others may have put there: a pipe, which would be
+ * waited for, or a device is -EINVAL. */
+int file_read_plain(int dirfd, const char *path, struct buf *out);
+
 /* Replace PATH under dirfd by len bytes: written beside it, renamed over it, so
  * that a reader sees the old or the new whole. Not synced to disk. */
 int file_write_atomic(int dirfd, const char *path, const void *data, size_t len, mode_t mode);

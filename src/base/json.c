@@ -136,6 +136,20 @@ void json_raw(struct json *j, const char *text)
 	buf_puts(j->out, text);
 }
 
+/* Most numbers in our documents are whole: counts, steps, NaNs of a bucket. */
+static void json_put_whole(struct buf *b, int64_t v)
+{
+	char text[24], *p = text + sizeof(text);
+	uint64_t rest = v < 0 ? -(uint64_t)v : (uint64_t)v;
+
+	do
+		*--p = (char)('0' + rest % 10);
+	while (rest /= 10);
+	if (v < 0)
+		*--p = '-';
+	buf_append(b, p, (size_t)(text + sizeof(text) - p));
+}
+
 void json_put_double(struct buf *b, double v)
 {
 	char text[40];
@@ -147,6 +161,10 @@ void json_put_double(struct buf *b, double v)
 	}
 	if (isinf(v)) {
 		buf_puts(b, v > 0 ? "Infinity" : "-Infinity");
+		return;
+	}
+	if (fabs(v) < 1e15 && v == (double)(int64_t)v && !(v == 0 && signbit(v))) {
+		json_put_whole(b, (int64_t)v);
 		return;
 	}
 	/* 15 digits are exact for any normal double that has no more; the others

@@ -32,7 +32,7 @@
 #define SERVE_LOOK_S 1 /* between looks at the rendezvous folder */
 #define SERVE_IDLE_NS 60000000000LL
 #define SERVE_OPEN_NS (8 * 3600000000000LL) /* after the last run, for a page that is open */
-#define SERVE_REFRESH_NS 1000000000LL
+#define SERVE_REFRESH_NS 250000000LL
 #define SERVE_TOKEN_FILE_MAX 4096
 
 static struct serve {
@@ -115,7 +115,7 @@ static const struct opt serve_rows[] = {
 	 .lo = 8, .hi = 65536, .help = "connections at a time (default: 512)"},
 	{.name = "refresh", .type = OPT_DURATION, .value = "TIME", .to = &serve.refresh_ns,
 	 .lo = 100000000, .hi = 3600000000000,
-	 .help = "live updates are at least so far apart (default: 1s)"},
+	 .help = "live updates are at least so far apart (default: 250ms)"},
 	{.name = "config", .letter = 'c', .type = OPT_STR, .value = "FILE", .to = &serve.config,
 	 .help = "take settings from this YAML file (default $LAPSE_CONFIG)"},
 	{.name = "rendezvous", .type = OPT_STR, .value = "DIR", .to = &serve.rendezvous,

@@ -28,6 +28,7 @@ int servewatch_open(struct servewatch *w, struct err *e)
 	if (w->lock >= 0) {
 		if (ftruncate(w->lock, 0) < 0 || dprintf(w->lock, "%d\n", (int)getpid()) < 0)
 			log_warn(SERVEWATCH_LOCK ": the pid cannot be written");
+		unlinkat(w->dirfd, SERVEWATCH_ADDRESS, 0); /* of one that was killed */
 		return 0;
 	}
 	close(w->dirfd);

@@ -42,38 +42,49 @@ static int topdraw_outcome_style(const struct topmodel_run *r)
 	return strcmp(r->outcome, "exited 0") == 0 ? TOPGRID_PLAIN : TOPGRID_BAD;
 }
 
+/* A text at the right end of what is left of the line, at most two thirds of it. */
+static void topdraw_push(struct topdraw *d, struct topdraw_line *l, int style, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static void topdraw_push(struct topdraw *d, struct topdraw_line *l, int style, const char *fmt, ...)
+{
+	char text[300];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	n = topgrid_width(d->g, text);
+	n = n > l->end * 2 / 3 ? l->end * 2 / 3 : n;
+	if (n <= 0)
+		return;
+	topgrid_text(d->g, l->end - n, l->y, n, style, text);
+	l->end -= n + 2;
+}
+
 /* What must be seen: at the right, and so before all else. */
 static void topdraw_warn(struct topdraw *d, struct topdraw_line *l)
 {
 	const struct topmodel *m = d->m;
-	char text[FMT_MAX], all[300] = "";
+	size_t loud = topalerts_loud(&m->alerts, d->now_ns);
 	double silent = (double)(d->now_ns - m->newest_ns) / 1e9;
-	int style = TOPGRID_WARN, n;
+	char text[FMT_MAX];
 
-	if (d->is_wrong && d->note[0]) {
-		snprintf(all, sizeof(all), "%s", d->note);
-		style = TOPGRID_BAD;
-	} else if (topalerts_loud(&m->alerts, d->now_ns) > 0) {
-		n = (int)topalerts_loud(&m->alerts, d->now_ns);
-		snprintf(all, sizeof(all), "%d alert%s%s", n, n == 1 ? "" : "s",
-			 m->run.is_running ? "" : " at the end");
-		style = TOPGRID_BAD;
-	} else if (d->v->paused) {
-		snprintf(all, sizeof(all), "PAUSED");
-	} else if (m->run.is_running && m->newest_ns && silent > TOPDRAW_QUIET_S) {
-		snprintf(all, sizeof(all), "nothing new for %s", fmt_seconds(text, silent));
-	} else if (m->line.lost) {
-		snprintf(all, sizeof(all), "%llu records lost", (unsigned long long)m->line.lost);
-	} else if (d->note[0]) {
-		snprintf(all, sizeof(all), "%s", d->note);
-		style = TOPGRID_DIM;
-	}
-	n = topgrid_width(d->g, all);
-	if (!all[0])
-		return;
-	n = n > l->end * 2 / 3 ? l->end * 2 / 3 : n;
-	topgrid_text(d->g, l->end - n, l->y, n, style, all);
-	l->end -= n + 2;
+	if (d->is_wrong)
+		topdraw_push(d, l, TOPGRID_BAD, "%s", d->note);
+	if (d->v->paused)
+		topdraw_push(d, l, TOPGRID_WARN, "PAUSED");
+	if (loud)
+		topdraw_push(d, l, TOPGRID_BAD, "%zu alert%s%s", loud, loud == 1 ? "" : "s",
+			     m->run.is_running ? "" : " at the end");
+	if (m->run.is_running && m->newest_ns && silent > TOPDRAW_QUIET_S && !d->v->paused)
+		topdraw_push(d, l, TOPGRID_WARN, "nothing new for %s", fmt_seconds(text, silent));
+	if (m->line.lost)
+		topdraw_push(d, l, TOPGRID_WARN, "%llu records lost",
+			     (unsigned long long)m->line.lost);
+	if (!d->is_wrong)
+		topdraw_push(d, l, TOPGRID_DIM, "%s", d->note);
 }
 
 static void topdraw_run(struct topdraw *d, struct topgrid_rect r)

@@ -276,7 +276,7 @@ void topdraw_events(struct topdraw *d, struct topgrid_rect r)
 	first = topdraw_scroll(d, TOPVIEW_EVENTS, (int)(fire + kept), r.h);
 	if (fire + kept == 0 && r.h > 0)
 		topgrid_text(d->g, r.x + 1, r.y, r.w - 1, TOPGRID_DIM, "none");
-	for (i = 0; i < r.h && (at = (size_t)(first + i)) < fire + kept; i++) {
+	for (i = 0; i < r.h && (at = (size_t)first + (size_t)i) < fire + kept; i++) {
 		if (at < fire)
 			topdraw_alert(d, &r, r.y + i, &m->alerts.all[fire - 1 - at]);
 		else

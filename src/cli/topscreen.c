@@ -121,7 +121,7 @@ static const struct {
 static void topscreen_pairs(const struct curses_api *a)
 {
 	bool many;
-	short i;
+	int i;
 
 	a->start_color();
 	a->use_default_colors();
@@ -130,9 +130,9 @@ static void topscreen_pairs(const struct curses_api *a)
 		short color = many ? topscreen_styles[i].many : topscreen_styles[i].few;
 
 		if (topscreen_styles[i].ground)
-			a->init_pair(i, 0, color);
+			a->init_pair((short)i, 0, color);
 		else
-			a->init_pair(i, color, -1);
+			a->init_pair((short)i, color, -1);
 	}
 }
 

@@ -234,7 +234,7 @@ const struct config_key config_keys[] = {
 	 .hi = 65535, .env = "LAPSE_DASHBOARD_PORT", .option = "serve --port",
 	 .help = "port to listen on (default: the first free one from 8080 on)"},
 	{.path = "dashboard.refresh_interval", .type = CONFIG_DURATION, .readers = READ_SERVE,
-	 .preset = "1s", .lo = 100000000, .hi = 3600000000000, .option = "serve --refresh",
+	 .preset = "250ms", .lo = 100000000, .hi = 3600000000000, .option = "serve --refresh",
 	 .help = "live updates are at least so far apart"},
 	{.path = "dashboard.allowed_ips", .type = CONFIG_WORDS, .readers = READ_SERVE,
 	 .option = "serve --allow-ip", .help = "only these addresses and networks may connect"},

@@ -44,14 +44,22 @@ void histquant_clear(struct histquant *h)
 	h->count = 0;
 }
 
+/* Counts of a damaged file do not go around: a key that has some keeps some. */
+static uint64_t histquant_plus(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
 static void histquant_bin(struct histquant *h, uint16_t key, uint64_t count)
 {
 	if (count == 0)
 		return;
 	if (h->of[key] == 0)
 		h->touched[h->n++] = key;
-	h->of[key] += count;
-	h->count += count;
+	h->of[key] = histquant_plus(h->of[key], count);
+	h->count = histquant_plus(h->count, count);
 }
 
 static void histquant_limits(struct histquant *h, double min, double max)
@@ -110,7 +118,10 @@ static double histquant_inside(uint16_t key, double share)
 double histquant_get(const struct histquant *h, unsigned percent)
 {
 	uint16_t *keys;
-	uint64_t rank = (h->count * percent + 99) / 100, below = 0;
+	/* Of sums that a damaged file made too large no rank is right. */
+	uint64_t rank = h->count > UINT64_MAX / 200 ? h->count / 100 * percent
+						    : (h->count * percent + 99) / 100;
+	uint64_t below = 0;
 	double v = NAN;
 	size_t i;
 
@@ -122,11 +133,11 @@ double histquant_get(const struct histquant *h, unsigned percent)
 	for (i = 0; i < h->n; i++) {
 		uint64_t in = h->of[keys[i]];
 
-		if (below + in >= rank) {
+		if (histquant_plus(below, in) >= rank) {
 			v = histquant_inside(keys[i], ((double)(rank - below) - 0.5) / (double)in);
 			break;
 		}
-		below += in;
+		below = histquant_plus(below, in);
 	}
 	free(keys);
 	return fmax(h->min, fmin(h->max, v));

@@ -27,7 +27,7 @@
 
 #define ARTIFACTS_ATTRS_MAX 65536u
 
-/* ---- what a file is ------------------------------------------------------------------------- */
+/* ---- what a file is ------------------------------------------------------------------ */
 
 static const char *const artifacts_names[ARTIFACTS_KINDS] = {
 	"trace", "profile", "flamegraph", "csv", "report", "log", "other",
@@ -160,8 +160,7 @@ static bool artifacts_has_own(const char *path)
 	return false;
 }
 
-/* ---- the folder -------------------------------------------------------------------------------
- */
+/* ---- the folder ---------------------------------------------------------------------- */
 
 static struct artifacts_one *artifacts_add(struct artifacts *a, const char *name,
 					   const struct stat *st)
@@ -216,8 +215,7 @@ static void artifacts_walk(struct artifacts *a, int dirfd, const char *under, in
 	closedir(d);
 }
 
-/* ---- what the run lists ------------------------------------------------------------------------
- */
+/* ---- what the run lists -------------------------------------------------------------- */
 
 #define ARTIFACTS_KIND_WHY                                                                         \
 	"outside of the run's folder only traces, profiles, pictures, tables, reports and logs "   \
@@ -403,8 +401,7 @@ void artifacts_done(struct artifacts *a)
 	*a = (struct artifacts){0};
 }
 
-/* ---- opening
- * ------------------------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------------------- */
 
 int artifacts_open(const struct runview *v, const char *name, bool folders, char *out, size_t cap,
 		   struct stat *st)

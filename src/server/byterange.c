@@ -22,6 +22,24 @@ static bool byterange_number(const char **at, uint64_t *ret)
 	return true;
 }
 
+/* Of a file of this size: from `from` (or so many last bytes) to `last`. */
+static enum byterange byterange_cut(bool has_from, uint64_t from, uint64_t last, uint64_t size,
+				    uint64_t *ret_from, uint64_t *ret_bytes)
+{
+	if (!has_from) {
+		if (last == 0 || size == 0)
+			return BYTERANGE_NONE;
+		*ret_bytes = last < size ? last : size;
+		*ret_from = size - *ret_bytes;
+		return BYTERANGE_PART;
+	}
+	if (from >= size)
+		return BYTERANGE_NONE;
+	*ret_from = from;
+	*ret_bytes = (last < size ? last : size - 1) - from + 1;
+	return BYTERANGE_PART;
+}
+
 enum byterange byterange_parse(const char *text, uint64_t size, uint64_t *ret_from,
 			       uint64_t *ret_bytes)
 {
@@ -39,16 +57,5 @@ enum byterange byterange_parse(const char *text, uint64_t size, uint64_t *ret_fr
 	text += strspn(text, " \t");
 	if (*text || (!has_from && !has_last) || (has_from && has_last && last < from))
 		return BYTERANGE_ALL;
-	if (!has_from) {
-		if (last == 0 || size == 0)
-			return BYTERANGE_NONE;
-		*ret_bytes = last < size ? last : size;
-		*ret_from = size - *ret_bytes;
-		return BYTERANGE_PART;
-	}
-	if (from >= size)
-		return BYTERANGE_NONE;
-	*ret_from = from;
-	*ret_bytes = (last < size ? last : size - 1) - from + 1;
-	return BYTERANGE_PART;
+	return byterange_cut(has_from, from, last, size, ret_from, ret_bytes);
 }

@@ -19,7 +19,19 @@
 #define CHILDRUN_NICE 5
 #define CHILDRUN_READ 65536u
 
-/* ---- in the child, between fork() and exec: only calls that are safe there ------------------ */
+/* A program that is built with a sanitizer takes address space by the terabyte. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CHILDRUN_HAS_SHADOW 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define CHILDRUN_HAS_SHADOW 1
+#endif
+#endif
+#ifndef CHILDRUN_HAS_SHADOW
+#define CHILDRUN_HAS_SHADOW 0
+#endif
+
+/* ---- in the child, between fork() and exec: only calls that are safe there ----------- */
 
 static void childrun_limit(int what, uint64_t most)
 {
@@ -48,7 +60,8 @@ static void childrun_exec(const struct childrun *c, const int to[2])
 		_exit(126);
 	/* Where it is missing (Linux 5.8) all descriptors are close-on-exec as they were opened. */
 	syscall(SYS_close_range, 3u, ~0u, 0u);
-	childrun_limit(RLIMIT_AS, c->memory);
+	if (!CHILDRUN_HAS_SHADOW)
+		childrun_limit(RLIMIT_AS, c->memory);
 	childrun_limit(RLIMIT_CORE, 0);
 	childrun_limit(RLIMIT_FSIZE, CHILDRUN_FILE_MAX);
 	childrun_limit(RLIMIT_CPU, (uint64_t)(c->limit_ns / 1000000000) * 16 + 1);
@@ -57,8 +70,7 @@ static void childrun_exec(const struct childrun *c, const int to[2])
 	_exit(127);
 }
 
-/* ---- beside it --------------------------------------------------------------------------------
- */
+/* ---- beside it ----------------------------------------------------------------------- */
 
 static int64_t childrun_now(void)
 {

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which metrics
- * -------------------------------------------------------------------------------- */
+/* ---- which metrics ------------------------------------------------------------------- */
 
 /* What people look at first, by the begin of the name. */
 static const struct {
@@ -181,8 +180,7 @@ void comparedata_done(struct comparedata *d)
 	d->n_metrics = 0;
 }
 
-/* ---- values
- * ------------------------------------------------------------------------------------------ */
+/* ---- values -------------------------------------------------------------------------- */
 
 struct comparedata_walk {
 	struct comparedata_value *v;
@@ -292,8 +290,7 @@ void comparedata_free(struct comparedata_value *values, size_t n)
 		free(values[i].x);
 }
 
-/* ---- attributes
- * ---------------------------------------------------------------------------------------- */
+/* ---- attributes ---------------------------------------------------------------------- */
 
 struct comparedata_take {
 	struct comparedata_attrs *attrs;

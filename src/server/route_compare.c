@@ -16,8 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- runs
- * ---------------------------------------------------------------------------------------- */
+/* ---- runs ---------------------------------------------------------------------------- */
 
 static void compare_run_json(struct json *j, const struct comparedata_run *r)
 {
@@ -44,8 +43,7 @@ static void compare_run_json(struct json *j, const struct comparedata_run *r)
 	json_object_end(j);
 }
 
-/* ---- metrics
- * --------------------------------------------------------------------------------------- */
+/* ---- metrics ------------------------------------------------------------------------- */
 
 static void compare_number(struct json *j, const char *key, double v)
 {
@@ -135,8 +133,7 @@ static int compare_metric_json(struct json *j, const struct comparedata *d,
 	return 0;
 }
 
-/* ---- what differs
- * ------------------------------------------------------------------------------------ */
+/* ---- what differs -------------------------------------------------------------------- */
 
 static const char *compare_group(const char *key)
 {
@@ -234,8 +231,7 @@ static void compare_about(struct json *j, const struct comparedata *d)
 	json_array_end(j);
 }
 
-/* ---- the document
- * ---------------------------------------------------------------------------------------- */
+/* ---- the document -------------------------------------------------------------------- */
 
 static void compare_document(const struct route_ask *a, const struct comparedata *d,
 			     struct http_reply *reply)

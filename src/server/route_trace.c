@@ -85,7 +85,7 @@ static const struct {
 	{"events", TRACE_VIEW_LINE},  {"rule", TRACE_VIEW_HTA | TRACE_VIEW_PLUGIN},
 };
 
-/* ---- between requests ------------------------------------------------------------------------ */
+/* ---- between requests ---------------------------------------------------------------- */
 
 struct trace_view_state {
 	struct answercache *cache;
@@ -115,8 +115,7 @@ static void trace_view_done(void *state)
 static const struct server_part trace_view_part = {trace_view_make, trace_view_stop,
 						   trace_view_done};
 
-/* ---- what is asked ----------------------------------------------------------------------------
- */
+/* ---- what is asked ------------------------------------------------------------------- */
 
 struct trace_view_ask {
 	const struct route_ask *a;
@@ -311,8 +310,7 @@ static bool trace_view_files(struct trace_view_ask *q, const struct runview *v,
 	return true;
 }
 
-/* ---- the answer --------------------------------------------------------------------------------
- */
+/* ---- the answer ---------------------------------------------------------------------- */
 
 static void trace_view_type(const struct trace_view_ask *q, struct http_reply *reply)
 {

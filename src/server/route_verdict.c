@@ -54,8 +54,7 @@ static void verdict_spread(struct json *j, const struct stepsplit_spread *s)
 	verdict_number(j, "max_s", s->max);
 }
 
-/* ---- parts
- * --------------------------------------------------------------------------------------- */
+/* ---- parts --------------------------------------------------------------------------- */
 
 /* The parts in the order in which they are shown: the largest first, "other" last. */
 struct verdict_order {
@@ -154,8 +153,7 @@ static void verdict_beside(struct json *j, const struct verdict_answer *a)
 	json_object_end(j);
 }
 
-/* ---- the verdict
- * ----------------------------------------------------------------------------------- */
+/* ---- the verdict --------------------------------------------------------------------- */
 
 static void verdict_bound(struct json *j, const struct verdict_answer *a)
 {
@@ -294,8 +292,7 @@ static void verdict_slowest(struct json *j, const struct verdict_answer *a,
 	free(slow);
 }
 
-/* ---- charts
- * ------------------------------------------------------------------------------------------ */
+/* ---- charts -------------------------------------------------------------------------- */
 
 static void verdict_histogram(struct json *j, const struct stepsplit *s)
 {
@@ -360,8 +357,7 @@ static void verdict_bins(struct json *j, const struct verdict_answer *a,
 	free(bins);
 }
 
-/* ---- the document
- * --------------------------------------------------------------------------------------- */
+/* ---- the document -------------------------------------------------------------------- */
 
 static void verdict_steps(struct json *j, const struct stepread *r)
 {

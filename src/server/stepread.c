@@ -50,8 +50,7 @@ static uint64_t stepread_warmup(uint64_t steps)
 							      : STEPREAD_WARMUP;
 }
 
-/* ---- the steady part ----------------------------------------------------------------------------
- */
+/* ---- the steady part ----------------------------------------------------------------- */
 
 static const struct store_series *stepread_lowest(const struct runview *v)
 {
@@ -106,8 +105,7 @@ int stepread_steady(const struct runview *v, int64_t from, int64_t to, struct st
 	return 0;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------
- */
+/* ---- reading ------------------------------------------------------------------------- */
 
 struct stepread_steps {
 	struct stepsplit_step *list;
@@ -334,37 +332,55 @@ static int stepread_rank(struct stepread *r, const struct runview *v, size_t whi
 	return err;
 }
 
-/* What is known as sums of histograms only: waits for data, device time of phases. */
-static int stepread_sums(struct stepread *r, const struct runview *v, struct err *e)
+/* Is it a histogram of seconds of one of these processes: device time of a phase, or (waits)
+ * what stands for one? */
+static bool stepread_is_sum(const struct stepread *r, const struct store_series *s, bool waits)
+{
+	size_t n = strlen(STEPREAD_DEVICE);
+
+	if (s->kind != SINK_HISTOGRAM || s->count == 0 || strcmp(s->unit, "s") != 0 ||
+	    !stepread_has_process(r, s))
+		return false;
+	if (waits)
+		return r->waits != SIZE_MAX && strcmp(s->name, STEPREAD_WAIT) == 0;
+	return strncmp(s->name, STEPREAD_DEVICE, n) == 0 &&
+	       stepsplit_role(s->name + n) != STEPSPLIT_SPAN;
+}
+
+/* Their sum over the time of the steps; NaN: there are none. */
+static int stepread_sum(const struct stepread *r, const struct runview *v, bool waits, double *ret,
+			struct err *e)
 {
 	struct store_range range = {.by_time = true, .time_min = r->from_ns, .time_max = r->to_ns};
-	size_t n = strlen(STEPREAD_DEVICE), i;
-	double device = 0, waits = 0;
 	struct store_bucket b;
-	bool has_device = false;
+	size_t i;
 	int err;
 
+	*ret = NAN;
 	for (i = 0; i < v->n_series; i++) {
-		const struct store_series *s = &v->series[i];
-		bool is_device = strncmp(s->name, STEPREAD_DEVICE, n) == 0 &&
-				 stepsplit_role(s->name + n) != STEPSPLIT_SPAN;
-		bool is_wait = r->waits != SIZE_MAX && strcmp(s->name, STEPREAD_WAIT) == 0;
-
-		if (s->kind != SINK_HISTOGRAM || (!is_device && !is_wait) || s->count == 0 ||
-		    strcmp(s->unit, "s") != 0 || !stepread_has_process(r, s))
+		if (!stepread_is_sum(r, &v->series[i], waits))
 			continue;
-		err = stepread_total(v, s, &range, &b, e);
+		err = stepread_total(v, &v->series[i], &range, &b, e);
 		if (err)
 			return err;
-		if (b.count == 0 || !isfinite(b.sum))
-			continue;
-		has_device |= is_device;
-		device += is_device ? b.sum : 0;
-		waits += is_wait ? b.sum : 0;
+		if (b.count > 0 && isfinite(b.sum))
+			*ret = b.sum + (isnan(*ret) ? 0 : *ret);
 	}
+	return 0;
+}
+
+static int stepread_sums(struct stepread *r, const struct runview *v, struct err *e)
+{
+	double device, waits;
+	int err = stepread_sum(r, v, false, &device, e);
+
+	if (!err)
+		err = stepread_sum(r, v, true, &waits, e);
+	if (err)
+		return err;
 	if (waits > 0)
 		stepsplit_move(&r->split, r->waits, waits * 1e9);
-	if (has_device && r->split.sum > 0)
+	if (r->split.sum > 0 && !isnan(device))
 		r->device = fmin(device * 1e9 / (double)r->split.sum, 1);
 	return 0;
 }

@@ -20,7 +20,7 @@ int store_edit_load(const char *dir, struct err *e, struct run_edit *ret)
 	int r;
 
 	buf_init(&text, RUN_FILE_MAX);
-	r = file_read(AT_FDCWD, path, &text);
+	r = file_read_plain(AT_FDCWD, path, &text);
 	if (r < 0)
 		err_errno(e, r, "cannot read %s", path);
 	else if (run_edit_parse(buf_str(&text), text.len, ret, why) < 0)

@@ -39,19 +39,19 @@ test("two runs: what is worse by how much, drawn, and curves", async () => {
 test("a click draws a metric; charts, axis and base are in the address", async () => {
 	const page = await open(at(large, ids.large, ids["slow data"]));
 
-	await row(page, "memory/used").getByRole("button").click();
-	await page.waitForFunction(() => location.hash.includes("metric=memory/used"));
+	await row(page, "optimizer").getByRole("button").click();
+	await page.waitForFunction(() => location.hash.includes("metric=optimizer"));
 	await page.getByRole("radio", { name: "since start" }).click();
-	await page.locator('[data-chart="memory/used"]').scrollIntoViewIfNeeded();
-	await page.locator('[data-chart="memory/used"] canvas').waitFor();
+	await page.locator('[data-chart="optimizer"]').scrollIntoViewIfNeeded();
+	await page.locator('[data-chart="optimizer"] canvas').waitFor();
 	await page.getByRole("button", { name: "make base" }).click();
-	await page.waitForFunction((id) => location.hash.indexOf(id) < 30, ids["slow data"]);
+	await page.waitForFunction((id) => new URLSearchParams(location.hash.split("?")[1]).get("run") === id, ids["slow data"]);
 	await row(page, "data").waitFor();
 	assert.match(await row(page, "data").innerText(), /−\d\d.* %/);
 	await page.reload();
 	await row(page, "data").waitFor();
-	await page.locator('[data-chart="memory/used"]').scrollIntoViewIfNeeded();
-	await page.locator('[data-chart="memory/used"] canvas').waitFor();
+	await page.locator('[data-chart="optimizer"]').scrollIntoViewIfNeeded();
+	await page.locator('[data-chart="optimizer"] canvas').waitFor();
 	await page.done();
 });
 

@@ -87,16 +87,19 @@ export function runsOf(kind) {
 	for (const old of readdirSync(DATA)) if (old.startsWith(kind + "-")) rmSync(path.join(DATA, old), { recursive: true, force: true });
 	// Made in memory: thousands of runs, each safe on disk, take minutes on a slow one.
 	const making = mkdtempSync(path.join(MEMORY, "lapse-browser-"));
+	const copy = mkdtempSync(path.join(DATA, ".new-"));
 
 	try {
 		mkdirSync(path.join(making, "runs"));
 		MAKERS[kind](path.join(making, "runs"));
 		endAgent(path.join(making, "meeting"));
-		rmSync(folder + ".new", { recursive: true, force: true });
-		cpSync(path.join(making, "runs"), path.join(folder + ".new", "runs"), { recursive: true, preserveTimestamps: true });
-		renameSync(folder + ".new", folder);
+		cpSync(path.join(making, "runs"), path.join(copy, "runs"), { recursive: true, preserveTimestamps: true });
+		if (!existsSync(folder)) renameSync(copy, folder);
+	} catch (e) {
+		// Another file's tests may have made them meanwhile.
+		if (!existsSync(folder)) throw e;
 	} finally {
-		rmSync(making, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+		for (const left of [making, copy]) rmSync(left, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 	}
 	return path.join(folder, "runs");
 }
@@ -253,7 +256,7 @@ export async function open(address, { dark = false, width = 1280, height = 860, 
 }
 
 /** Nothing is wider than the window. */
-export async function fitsWidth(page) {
+export async function fitsWidth(page, what = "") {
 	const over = await page.evaluate(() => {
 		const width = document.documentElement.clientWidth;
 
@@ -261,7 +264,16 @@ export async function fitsWidth(page) {
 		return [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > width + 1).slice(0, 5).map((e) => `${e.tagName}.${e.className}`);
 	});
 
-	assert.deepEqual(over, []);
+	assert.deepEqual(over, [], `${what} is too wide`);
+}
+
+/** The browser's shared workers. */
+export async function workers() {
+	const session = await browser.newBrowserCDPSession();
+	const { targetInfos } = await session.send("Target.getTargets", { filter: [{ type: "shared_worker" }] });
+
+	await session.detach();
+	return targetInfos;
 }
 
 export function write(name, text) {

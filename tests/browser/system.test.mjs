@@ -34,7 +34,7 @@ const heat = (page, name) => page.locator(`[data-chart="${name}"] canvas`);
 const colours = (canvas, places) => canvas.evaluate((c, at) => at.map(([x, y]) => [...c.getContext("2d").getImageData(Math.floor(x * c.width), Math.floor(y * c.height), 1, 1).data]), places);
 
 test("64 CPUs and 8 GPUs: all are there, nothing jumps", async () => {
-	const page = await open(`${large}/#/run/${largeIds.large}/system`, { width: 1440, height: 900 });
+	const page = await open(`${large}/#/run/${largeIds.large}/system`, { width: 1440, height: 900, expect: ["willReadFrequently"] });
 
 	await heat(page, "Busy, by GPU").waitFor();
 	await walk(page);

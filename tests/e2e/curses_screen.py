@@ -33,8 +33,9 @@ class CursesScreen(Screen):
                 assert found or len(text) - at < 12, f"unknown sequence {text[at:at + 12]!r}"
                 if not found:
                     return self
-                if found[0] == "\x1bM":
-                    assert self.row > self.region[0]
+                if found[0] == "\x1bM" and self.row == self.region[0]:
+                    self._sequence("", [1], "T")
+                elif found[0] == "\x1bM":
                     self.row -= 1
             at = found.end()
         return self

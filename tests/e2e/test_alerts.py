@@ -101,6 +101,40 @@ def test_what_people_say(lapse):
     assert all(a["silenced_until_ns"] is None for a in lapse.json("alerts")["alerts"])
 
 
+def test_the_last_silence_holds(lapse):
+    """Of a rule, or of one of its series: whichever was said later."""
+    assert lapse(*LONG, "--fault", "hot-gpu").returncode == 0
+    path = lapse.runs / lapse.run_ids()[0] / "alerts.ack"
+
+    def silence(series, until):
+        with path.open("a") as log:
+            log.write(json.dumps({"do": "silence", "rule": "gpu-hot", "series": series,
+                                  "until_ns": str(until)}) + "\n")
+        answer = lapse.json("alerts")
+        hot = [a["silenced_until_ns"] for a in answer["alerts"] if a["rule"] == "gpu-hot"]
+        rule = next(r for r in answer["rules"] if r["rule"] == "gpu-hot")
+        assert len(set(hot)) == 1
+        return hot[0], rule["silenced_until_ns"]
+
+    one, far, later = 'gpu/temperature{gpu="0"}', 2**62, 2**62 + 1
+    assert silence(one, far) == (str(far), None)
+    assert silence("gpu/temperature{gpu=\"1\"}", 0) == (str(far), None)
+    assert silence(None, 0) == (None, None)
+    assert silence(None, later) == (str(later), str(later))
+    assert silence(one, 0) == (None, str(later))
+
+
+def test_a_pipe_instead_of_words(lapse):
+    """A folder from elsewhere may have one: nobody waits for who writes into it."""
+    assert lapse(*LONG, "--fault", "hot-gpu").returncode == 0
+    folder = lapse.runs / lapse.run_ids()[0]
+    os.mkfifo(folder / "alerts.ack")
+    os.mkfifo(folder / "run.edit")
+    assert rules(lapse.json("alerts")) == ["gpu-hot"]
+    assert lapse("ls").returncode == 0
+    assert lapse("alerts", "--silence", "gpu-hot").returncode == 1
+
+
 def test_wrong_words(lapse):
     assert lapse(*LONG).returncode == 0
     for wrong, status, said in (

@@ -181,7 +181,7 @@ def test_many_points_come_as_buckets(lapse, server):
             event = stream.until("points", "gap")
             assert event.name == "points"
             for bucket in event.data["buckets"].get(series, []):
-                begin, end, step, n, nan, least, mean, most, last = bucket
+                begin, end, _, n, nan, least, mean, most, last = bucket
                 assert begin <= end and nan == 0
                 assert most - least == n - 1 and mean == (least + most) / 2 and last == most
                 assert high is None or least == high + 1
@@ -201,7 +201,8 @@ def test_many_points_come_as_buckets(lapse, server):
 
 def test_a_slow_client_gets_a_gap_and_others_do_not_wait(lapse, server):
     # Many values a second, so that the room for a client that does not read is full soon.
-    simulated = lapse.start("simulate", "--live", "--rate", "50", "--series", "1000", "--steps", "5000")
+    simulated = lapse.start("simulate", "--live", "--rate", "50", "--series", "1000",
+                            "--steps", "5000")
     assert wait_for(lapse.run_ids, 20)
     run = lapse.run_ids()[0]
     assert wait_for(lambda: lapse("show", run).returncode == 0, 20)

@@ -32,8 +32,7 @@ class Top(Terminal):
         self.resize(rows, columns)
         self.before = termios.tcgetattr(self.fd)
         self.send("\n")
-        self.expect("\n")
-        self.from_here = len(self.data)
+        self.from_here = self.expect("\n")
 
     def screen(self):
         return CursesScreen(*self.size).feed(self.data[self.from_here:])
@@ -54,7 +53,8 @@ class Top(Terminal):
         modes = self.screen().modes
         # Echo and line mode belong to the terminal, which outlives the program.
         after = termios.tcgetattr(self.fd)
-        return 1049 not in modes and 1 not in modes and b"\x1b[?25h" in self.data[-400:] and after[:4] == self.before[:4]
+        return (1049 not in modes and 1 not in modes and b"\x1b[?25h" in self.data[-400:]
+                and after[:4] == self.before[:4])
 
 
 def test_once(run):
@@ -103,10 +103,11 @@ def test_hostile_name(lapse):
     assert "evil" in done.stdout and not any(c in done.stdout for c in "\x1b\x07\u202e")
 
 
-def test_live_run_comes_first(lapse):
+def test_live_run_comes_first(lapse, wait_for):
     lapse("simulate", "--steps", "50", "--name", "old", check=True)
     live = lapse.start("simulate", "--live", "--rate", "20", "--steps", "100000", "--name", "lives")
     try:
+        assert wait_for(lambda: "lives  running" in lapse("top", "--once").stdout)
         with Top(lapse, "--interval", "100ms") as top:
             top.shows("lives  running", "1 Training", "loss")
             first = top.screen().line(1)
@@ -157,19 +158,20 @@ def test_keys(run):
         assert top.is_restored()
 
 
-@pytest.mark.parametrize("term", ["xterm-256color", "screen", "xterm"])
+CLEAR = {"xterm-256color": b"\x1b[H\x1b[2J", "xterm": b"\x1b[H\x1b[2J", "screen": b"\x1b[H\x1b[J"}
+
+
+@pytest.mark.parametrize("term", CLEAR)
 def test_sizes(run, term):
     with Top(run, TERM=term, NO_COLOR="") as top:
         top.shows("1 Training", "q quit")
         for rows, columns in ((50, 160), (10, 40), (3, 9), (1, 1), (24, 80)):
-            # What comes from here on is for that size, and is drawn whole.
-            top._read(0.1)
-            top.size, top.from_here = (rows, columns), len(top.data)
+            before = len(top.data)
             top.resize(rows, columns)
+            # It is cleared and drawn whole.
+            top.size, top.from_here = (rows, columns), top.expect(CLEAR[term], since=before)
             if rows > 3:
                 top.shows("1 Training", "q quit")
-            else:
-                top._read(1)
         top.send("q")
         assert os.WEXITSTATUS(top.end()) == 0
 

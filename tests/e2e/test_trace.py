@@ -308,7 +308,7 @@ def test_called_wrongly(lapse, one, arguments, status, words):
 def test_help_of_subcommands(lapse):
     names = re.findall(r"^  ([a-z-]+) +", lapse("trace", "--help").stdout.partition("Subcommands:\n")[2]
                        .partition("\n\n")[0], re.M)
-    assert set(SUBCOMMANDS) < set(names) and len(names) == 25
+    assert set(SUBCOMMANDS) < set(names) and len(names) == 26
     for name in names:
         done = lapse("trace", name, "--help")
         assert done.returncode == 0 and done.stdout.startswith(f"usage: lapse trace {name} ")

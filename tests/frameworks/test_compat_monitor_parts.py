@@ -298,7 +298,8 @@ def test_nested_yaml_is_read(tmp_path, monkeypatch):
     assert found.thresholds["cpu_usage_percent"] == 91.0
     assert found.thresholds["gpu_temperature_celsius"] == 80.0
     assert (found.max_events, found.flush_interval) == (1000, 10.0)
-    assert list(found.missing) == ["dashboard"]
+    assert found.missing == {}
+    assert found.dashboard and found.dashboard_port == 8080
     assert "ring_kib" not in found.run  # 500 records are a least: ours holds more
 
 
@@ -316,7 +317,9 @@ def test_dict_with_flat_keys():
     assert not found.system and not found.gradients
     assert found.thresholds["cpu_usage_percent"] == 85.0
     assert found.thresholds["grad_norm_exploded"] == 5.0
-    assert sorted(found.missing) == ["dashboard", "visualizations"]
+    assert sorted(found.missing) == ["visualizations"]
+    assert (found.dashboard, found.dashboard_host, found.dashboard_port) == (
+        True, "127.0.0.1", 8080)  # fmt: skip
 
 
 def test_what_has_no_effect_is_said():
@@ -354,15 +357,16 @@ def test_what_is_wrong_is_said(config, says):
     assert "TrainingMonitor: " in str(raised.value) and says in str(raised.value)
 
 
-def test_dashboard_is_told_once_and_does_not_fail():
+def test_dashboard_that_cannot_be_is_told_and_does_not_fail(tmp_path, monkeypatch):
+    monkeypatch.setenv("LAPSE_RENDEZVOUS", str(tmp_path / "meet"))
+    monitor = TrainingMonitor({"save_dir": str(tmp_path), "dashboard": {"enabled": True}})
+    monkeypatch.setenv("LAPSE_BIN", str(tmp_path / "nowhere"))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        monitor = TrainingMonitor(
-            {"enable_dashboard": True, "dashboard": {"enabled": True, "port": 8080}}
-        )
+        monitor._serve()
     assert len(said) == 1 and said[0].category is RuntimeWarning
-    assert "dashboard is not in this version" in str(said[0].message)
-    assert monitor.dashboard is None and list(monitor.missing) == ["dashboard"]
+    assert "no dashboard: " in str(said[0].message)
+    assert monitor.dashboard is None and monitor.missing == {}
 
 
 def test_unknown_preset():

@@ -5,8 +5,10 @@ loader, prometheus_client, scipy, psutil, a mail server of the test's own)."""
 import base64
 import importlib
 import json
+import os
 import random
 import shutil
+import signal
 import socket
 import ssl
 import statistics
@@ -864,9 +866,20 @@ def test_performance_of_nothing():
 # ---- the module --------------------------------------------------------------------------------
 
 
-def test_dashboard_says_that_it_is_missing():
-    with pytest.raises(NotImplementedError, match="no dashboard"):
-        nemo.MonitoringDashboard()
+def test_dashboard(monkeypatch, tmp_path):
+    """One server, which says where it is; without the program the reason."""
+    monkeypatch.setenv("LAPSE_RENDEZVOUS", str(tmp_path / "meet"))
+    dashboard = nemo.MonitoringDashboard()
+    try:
+        url = dashboard.start()
+        with urllib.request.urlopen(url + "healthz", timeout=20) as answer:
+            assert json.load(answer)["status"] == "ok"
+        assert nemo.MonitoringDashboard(port=1).start() == dashboard.url == url
+    finally:
+        os.kill(int((tmp_path / "meet" / "http.lock").read_text()), signal.SIGTERM)
+    monkeypatch.setenv("LAPSE_BIN", str(tmp_path / "nowhere"))
+    with pytest.raises(RuntimeError, match="nowhere: No such file"):
+        nemo.MonitoringDashboard().start()
 
 
 def test_names():

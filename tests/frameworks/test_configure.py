@@ -222,7 +222,7 @@ def test_files_of_the_documents(tmp_path, name):
     plan, said = configure(path)
     assert (plan.helpers, plan.profile) == ((), None)
     assert [text.partition(": ")[2] for text in said] == list(plan.notes)
-    without = {"quick start": 3, "all interfaces": 0, "thresholds": 4, "optimization": 2,
+    without = {"quick start": 2, "all interfaces": 0, "thresholds": 4, "optimization": 2,
                "fast loops": 1, "large data": 0, "low memory": 1}  # fmt: skip
     assert len(said) == without[name]
     assert all("has no effect in this version" in text and str(path) in text for text in said)
@@ -234,7 +234,7 @@ def test_metrics_of_the_advanced_file(tmp_path):
     plan, said = configure(path)
     assert plan.helpers == ("gradients", "histograms", "optimizer")
     keys = [text.split(": ")[2] for text in said]
-    assert "alerting.enabled" in keys and not [k for k in keys if k.startswith("monitoring.")]
+    assert "alerting.email_notifications" in keys and not [k for k in keys if k.startswith("monitoring.")]
     path.write_text(ADVANCED.replace("enabled: true\n  interval", "enabled: false\n  interval"))
     assert configure(path)[0].helpers == ()
 
@@ -242,7 +242,7 @@ def test_metrics_of_the_advanced_file(tmp_path):
 @pytest.mark.parametrize(
     ("config", "expected", "notes"),
     [
-        (QUICK_START, {}, ["enable_alerts"]),
+        (QUICK_START, {}, []),
         ({"tensorboard_dir": "./logs", "enable_performance_monitor": True}, {},
          ["tensorboard_dir"]),
         ({"track_gradients": True,

@@ -264,6 +264,36 @@ static void stall_end(void **state)
 	assert_int_equal(rig_count(&rig, NULL, "firing"), 0);
 }
 
+/* Killed in a stall: that did not end it. A step in the last second before the end did. */
+static void stall_to_the_end(void **state)
+{
+	struct run_outcome *o = calloc(1, sizeof(*o));
+	uint32_t clock = clock_series();
+	double t = train(0, 0, 100, 1, clock);
+
+	(void)state;
+	tick(t + 1, t + 100, clock, 0.5);
+	rig_process(&rig, "trainer", (int)rig.trainer, RIG_T0 + (int64_t)(t * 1e9));
+	tick(t + 101, t + 110, clock, 0.5);
+	o->kind = RUN_EXITED;
+	o->end_ns = RIG_T0 + (int64_t)((t + 110) * 1e9);
+	watch_end(rig.watch, o);
+	assert_int_equal(rig_count(&rig, "stall", "firing"), 1);
+	assert_int_equal(rig_count(&rig, "stall", "resolved"), 0);
+
+	rig_done(&rig);
+	begin(state);
+	clock = clock_series();
+	t = train(0, 0, 100, 1, clock);
+	tick(t + 1, t + 100, clock, 0.5);
+	rig_span(&rig, step_series, t + 100.5, 100, 0.5);
+	rig_process(&rig, "trainer", (int)rig.trainer, RIG_T0 + (int64_t)((t + 100.6) * 1e9));
+	o->end_ns = RIG_T0 + (int64_t)((t + 100.7) * 1e9);
+	watch_end(rig.watch, o);
+	assert_int_equal(rig_count(&rig, "stall", "resolved"), 1);
+	free(o);
+}
+
 /* ---- pace ------------------------------------------------------------------------------------ */
 
 static void slow_steps(void **state)
@@ -685,6 +715,25 @@ static void many_series(void **state)
 	assert_int_equal(rig.n_samples, 100);
 }
 
+/* A program's own series may be called like the machine's: they are no load of it. */
+static void names_of_loads(void **state)
+{
+	static const char *const names[] = {"gpu/power", "tree/cpu"};
+	uint32_t id;
+	size_t k;
+	int i;
+
+	(void)state;
+	for (k = 0; k < ARRAY_LEN(names); k++) {
+		id = rig_gauge(&rig, rig.trainer, names[k], "");
+		for (i = 0; i < 300; i++)
+			rig_put(&rig, id, i, i, 1e9);
+	}
+	rig_commit(&rig);
+	assert_int_equal(rig_count(&rig, NULL, "firing"), 0);
+	assert_int_equal(rig.n_samples, 600);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -701,6 +750,7 @@ int main(void)
 		TEST(stall_working),
 		TEST(stall_not_working),
 		TEST(stall_end),
+		TEST(stall_to_the_end),
 		TEST(slow_steps),
 		TEST(slow_healthy),
 		TEST(gradients),
@@ -718,6 +768,7 @@ int main(void)
 		TEST(settings),
 		TEST(hostile_times),
 		TEST(many_series),
+		TEST(names_of_loads),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -282,6 +282,26 @@ static void test_mkdirs_below_unwritable(void **state)
 	assert_int_equal(chmod(scratch, 0700), 0);
 }
 
+/* A pipe without a writer would be waited for. */
+static void test_read_plain(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	assert_int_equal(file_write_atomic(scratch_fd, "p", "plain", 5, 0600), 0);
+	assert_int_equal(mkfifo(below("pipe"), 0600), 0);
+	buf_init(&b, 5);
+	assert_int_equal(file_read_plain(scratch_fd, "p", &b), 0);
+	assert_string_equal(buf_str(&b), "plain");
+	assert_int_equal(file_read_plain(scratch_fd, "pipe", &b), -EINVAL);
+	assert_int_equal(file_read_plain(scratch_fd, ".", &b), -EINVAL);
+	assert_int_equal(file_read_plain(AT_FDCWD, "/dev/zero", &b), -EINVAL);
+	assert_int_equal(file_read_plain(scratch_fd, "none", &b), -ENOENT);
+	buf_done(&b);
+	assert_int_equal(unlinkat(scratch_fd, "pipe", 0), 0);
+	assert_int_equal(unlinkat(scratch_fd, "p", 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +310,7 @@ int main(void)
 		cmocka_unit_test(test_read_empty),
 		cmocka_unit_test(test_read_errors),
 		cmocka_unit_test(test_read_proc),
+		cmocka_unit_test(test_read_plain),
 		cmocka_unit_test(test_replace),
 		cmocka_unit_test(test_replace_errors),
 		cmocka_unit_test(test_write_all),

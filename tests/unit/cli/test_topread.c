@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cli/topread.h"
+#include "store/folder.h"
 
 #define S 1000000000LL
 #define T0 (1795876269LL * S)
@@ -151,15 +152,13 @@ static int begin(void **state)
 static int end(void **state)
 {
 	struct fixture *f = *state;
-	char command[160];
 	struct err e = {0};
 
 	topread_done(&f->read);
 	topmodel_done(&f->m);
-	if (f->store)
-		store_close(f->store, &e);
-	snprintf(command, sizeof(command), "rm -rf %s", f->root);
-	assert_int_equal(system(command), 0);
+	store_close(f->store, &e);
+	assert_int_equal(folder_remove(f->dir, true, &e), 0);
+	assert_int_equal(rmdir(f->root), 0);
 	free(f);
 	return 0;
 }

@@ -72,12 +72,35 @@ static void test_infinite(void **state)
 	histquant_free(q);
 }
 
+/* Counts of a damaged file, whose sum goes around to 0 again and again: more often than
+ * there are keys. */
+static void test_counts_go_around(void **state)
+{
+	static struct sink_bin bins[65536];
+	struct sink_hist h = {.count = 1, .min = 1, .max = 2, .bins = bins, .n_bins = 65536};
+	struct histquant *q = histquant_new();
+	double v;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 65536; i++)
+		bins[i] = (struct sink_bin){(uint16_t)i, 1ull << 63};
+	for (i = 0; i < 6; i++)
+		histquant_add(q, &h);
+	v = histquant_get(q, 50);
+	assert_true(v >= 1 && v <= 2);
+	histquant_clear(q);
+	assert_true(isnan(histquant_get(q, 50)));
+	histquant_free(q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_bins),
 		cmocka_unit_test(test_signs),
 		cmocka_unit_test(test_infinite),
+		cmocka_unit_test(test_counts_go_around),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

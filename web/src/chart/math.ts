@@ -64,7 +64,7 @@ export function quantile(sorted: ArrayLike<number>, q: number): number {
 }
 
 /** The range of the y axis that leaves outliers out: from the 5th to the 95th percentile of
- * all values, and a tenth on each side. null: no finite value. */
+ * all values, and three tenths on each side. null: no finite value. */
 export function innerRange(values: Iterable<ArrayLike<number>>, log = false): [number, number] | null {
 	const all: number[] = [];
 
@@ -80,7 +80,7 @@ export function innerRange(values: Iterable<ArrayLike<number>>, log = false): [n
 	const hi = quantile(sorted, 0.95);
 
 	if (log) return [lo / 1.2, hi * 1.2];
-	const pad = (hi - lo) * 0.1 || Math.abs(hi) * 0.1 || 1;
+	const pad = (hi - lo) * 0.3 || Math.abs(hi) * 0.1 || 1;
 
 	return [lo - pad, hi + pad];
 }
@@ -221,7 +221,7 @@ export function labelsOf(series: readonly Named[]): string[] {
 	}
 	const keys = new Map<string, Set<string>>();
 	const parts = series.map((s) => {
-		const p = new Map<string, string>([["name", s.rate ? `${s.name} /s` : s.name]]);
+		const p = new Map<string, string>([["name", s.name]]);
 
 		for (const [k, v] of Object.entries(s.label ?? {})) p.set(k, v);
 		if (s.rank != null) p.set("rank", p.get("rank") ?? String(s.rank));

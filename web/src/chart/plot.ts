@@ -97,7 +97,7 @@ function xAxis(a: PlotAsk): uPlot.Axis {
 	const base: uPlot.Axis = {
 		stroke: a.colors.text, font: FONT, size: 26, gap: 4,
 		grid: { stroke: a.colors.grid, width: 1 }, ticks: { stroke: a.colors.grid, width: 1, size: 4 },
-		space: 72,
+		space: 60,
 	};
 
 	if (a.axis === "time") {
@@ -329,7 +329,7 @@ export function plotOf(a: PlotAsk): Plot {
 		]),
 		options: {
 			ms: 1, scales, axes, series, bands,
-			padding: [10, right.length > 0 ? 0 : 22, 0, 0],
+			padding: [10, right.length > 0 ? 0 : 28, 0, 0],
 			legend: { show: false },
 			cursor: {
 				x: true, y: false,

@@ -23,6 +23,7 @@ import "./pages.css";
 
 const MOST_RUNS = 20;
 const CHARTS = 6;
+const SHOWN = 200; // characters of a setting; the rest is in its title
 const OWN = /^alert\.watch$/; // what lapse keeps for itself
 
 interface Run {
@@ -128,8 +129,11 @@ function Chosen({ runs }: { runs: readonly string[] }) {
 
 function Compared({ runs }: { runs: readonly string[] }) {
 	const [metrics, setMetrics] = useList("metric");
-	const answer = useFetch(runs.join(), (signal) => get<Comparison>("api/v1/compare", { run: runs }, signal));
+	const [live, setLive] = useState(false);
+	const answer = useFetch(runs.join(), (signal) => get<Comparison>("api/v1/compare", { run: runs }, signal), live ? 20_000 : 0);
 	const c = answer.data;
+
+	useEffect(() => setLive(!!c?.runs.some((r) => r.outcome === "running")), [c]);
 
 	if (answer.error && !c) return <ErrorState error={answer.error} retry={answer.reload} />;
 	if (!c) return <Skeleton height={220} rows={3} />;
@@ -154,17 +158,21 @@ const WORD: Record<Difference["verdict"], [string, Tone]> = {
 };
 
 function signed(v: number | null): string {
-	return v === null ? fmt.UNKNOWN : (v > 0 ? "+" : v < 0 ? "−" : "±") + fmt.percent(Math.abs(v));
+	if (v === null) return fmt.UNKNOWN;
+	return Math.abs(v) < 0.0005 ? "±0 %" : (v > 0 ? "+" : "−") + fmt.percent(Math.abs(v));
 }
+
+/** Indices of the other runs that have the metric. */
+const having = (m: Metric) => m.values.map((v, i) => (i > 0 && v ? i : 0)).filter(Boolean);
 
 function Differences({ c, shown, toggle }: { c: Comparison; shown: readonly string[]; toggle: (m: string) => void }) {
 	const { dark } = useTheme();
 	const [only, setOnly] = useFlag("differing");
 	const others = c.runs.slice(1);
-	const all = c.metrics.flatMap((m) => m.differences.filter((d): d is Difference => !!d));
-	const scale = forestScale(all.filter((d) => d.relative !== null).map((d) => ({ at: d.relative!, lo: d.relative_low ?? d.relative!, hi: d.relative_high ?? d.relative! })));
+	const known = c.metrics.flatMap((m) => m.differences.filter((d): d is Difference => !!d));
+	const scale = forestScale(known.filter((d) => d.relative !== null).map((d) => ({ at: d.relative!, lo: d.relative_low ?? d.relative!, hi: d.relative_high ?? d.relative! })));
 	const rows = c.metrics.filter((m) => !only || m.differences.some((d) => d && d.verdict !== "same" && d.verdict !== "not-enough"));
-	const count = (v: Difference["verdict"]) => all.filter((d) => d.verdict === v).length;
+	const count = (v: Difference["verdict"]) => known.filter((d) => d.verdict === v).length;
 	const steady = c.runs[0]?.steady;
 
 	return (
@@ -190,25 +198,26 @@ function Differences({ c, shown, toggle }: { c: Comparison; shown: readonly stri
 						</tr>
 					</thead>
 					<tbody>
-						{rows.map((m) => others.map((r, k) => {
+						{rows.map((m) => having(m).map((at, k, all) => {
+							const r = c.runs[at]!;
 							const base = m.values[0];
-							const v = m.values[k + 1];
-							const d = m.differences[k + 1];
+							const v = m.values[at];
+							const d = m.differences[at];
 							const show = (x: number | undefined) => (x === undefined ? fmt.UNKNOWN : fmt.value(x, m.unit, fmt.isShare(m.name, m.unit)));
 
 							return (
 								<tr key={idOf(m) + r.id} class={k === 0 ? "first" : ""}>
 									{k === 0 && (
 										<>
-											<th scope="rowgroup" rowSpan={others.length}>
+											<th scope="rowgroup" rowSpan={all.length}>
 												<button type="button" class="link" aria-pressed={shown.includes(idOf(m))} title={shown.includes(idOf(m)) ? "take its chart away" : "draw it below"} onClick={() => toggle(idOf(m))}>
 													<Name text={idOf(m)} most={48} />
 												</button>
 											</th>
-											<td class="num value" rowSpan={others.length} title={base ? `${show(base.p5)} to ${show(base.p95)} (5th to 95th percentile of ${fmt.group(base.n)})` : undefined}>{show(base?.median)}</td>
+											<td class="num value" rowSpan={all.length} title={base ? `${show(base.p5)} to ${show(base.p95)} (5th to 95th percentile of ${fmt.group(base.n)})` : undefined}>{show(base?.median)}</td>
 										</>
 									)}
-									{others.length > 1 && <td><i class="swatch" style={{ "--c": pen(k + 1, dark).color }} /> <Name text={r.name} most={24} /></td>}
+									{others.length > 1 && <td><i class="swatch" style={{ "--c": pen(at, dark).color }} /> <Name text={r.name} most={24} /></td>}
 									<td class="num value" title={v ? `${show(v.p5)} to ${show(v.p95)} (5th to 95th percentile of ${fmt.group(v.n)})` : undefined}>{show(v?.median)}</td>
 									<td class="num">{d ? signed(d.relative) : fmt.UNKNOWN}</td>
 									<td class="plotted">{d && <Bar d={d} s={scale} m={m} />}</td>
@@ -413,7 +422,7 @@ function Settings({ c }: { c: Comparison }) {
 }
 
 function Setting({ value, others }: { value: string; others: readonly (string | null)[] }) {
-	const short = fmt.shorten(value, 400);
+	const short = fmt.shorten(value, SHOWN);
 
-	return <bdi title={value.length > 400 ? fmt.shorten(value, 4000) : undefined}>{diffParts(short, others.filter((o): o is string => o !== null).map((o) => fmt.shorten(o, 400))).map((p) => (p.differs ? <mark>{p.text}</mark> : p.text))}</bdi>;
+	return <bdi title={value.length > SHOWN ? fmt.shorten(value, 4000) : undefined}>{diffParts(short, others.filter((o): o is string => o !== null).map((o) => fmt.shorten(o, SHOWN))).map((p) => (p.differs ? <mark>{p.text}</mark> : p.text))}</bdi>;
 }

@@ -216,7 +216,7 @@ function Slowest({ v, run, colors }: { v: Verdict; run: string; colors: readonly
 		) },
 		...(several ? [{ id: "rank", title: "rank", help: "the rank that waited least for others in this step", num: true, width: "3.5rem", sort: (s: SlowStep) => s.rank, cell: (s: SlowStep) => s.rank ?? fmt.UNKNOWN }] : []),
 		{ id: "seconds", title: "time", num: true, width: "5rem", sort: (s) => s.seconds, cell: (s) => fmt.seconds(s.seconds) },
-		{ id: "over", title: "over median", num: true, optional: 1, width: "7.5rem", sort: (s) => s.over_s, cell: (s) => `+${fmt.seconds(s.over_s)}` },
+		{ id: "over", title: "over median", num: true, optional: 1, width: "7.5rem", sort: (s) => s.over_s, cell: (s) => (s.over_s < 0 ? "" : "+") + fmt.seconds(s.over_s) },
 		{ id: "most", title: "most of it in", width: "minmax(5rem, 1fr)", sort: (s) => s.most, cell: (s) => <Name text={s.most} most={30} /> },
 		{ id: "parts", title: "made of", optional: 1, width: "minmax(7rem, 2fr)", cell: (s) => <Mini permille={s.permille} colors={colors} parts={v.parts} /> },
 		{ id: "when", title: "when", optional: 2, width: "minmax(6rem, 1fr)", sort: (s) => s.start, cell: (s) => <Time ms={s.start ? Date.parse(s.start) : null} how="clock" /> },

@@ -101,9 +101,9 @@ function useColumns(p: { sel: Set<string>; toggle: (id: string, range: boolean) 
 				id: "select", title: "", width: "30px",
 				cell: (r) => <input type="checkbox" aria-label={`Choose ${fmt.shorten(r.name ?? r.id, 60)}`} checked={p.sel.has(r.id)} onClick={(e) => p.toggle(r.id, e.shiftKey)} />,
 			},
-			{ id: "status", title: "Status", width: "118px", sort: known, cell: (r) => (r.error ? <Badge tone="warn" title={r.error}>unreadable</Badge> : <Outcome run={r} />) },
+			{ id: "status", title: "Status", width: "112px", sort: known, cell: (r) => (r.error ? <Badge tone="warn" title={r.error}>unreadable</Badge> : <Outcome run={r} />) },
 			{
-				id: "name", title: "Name", width: "minmax(9rem, 2fr)", sort: known,
+				id: "name", title: "Name", width: "minmax(7rem, 2fr)", sort: known,
 				cell: (r) => (r.error ? <span class="muted" title={r.error}>{r.id}</span> : <a href={href(["run", r.id, "overview"])} title={`${fmt.shorten(r.name, 300)}\n${r.id}\n${fmt.shorten(r.command, 300)}`}><bdi>{fmt.shorten(r.name, 80) || r.id}</bdi></a>),
 			},
 			{
@@ -126,10 +126,10 @@ function useColumns(p: { sel: Set<string>; toggle: (id: string, range: boolean) 
 						return v ? <span title={`best ${fmt.number(num(v.best))}, min ${fmt.number(num(v.min))}, max ${fmt.number(num(v.max))}`}>{fmt.value(num(v.last), v.unit)}</span> : null;
 					},
 				}))
-				: [{ id: `metric:${p.spark}`, title: "Loss", width: "82px", num: true, sort: known, cell: (r: RunRow) => (r.loss == null ? null : <span class={Number.isNaN(num(r.loss)) ? "bad" : ""} title={r.loss_name ?? ""}>{fmt.number(num(r.loss), 4)}</span>) }]),
+				: [{ id: `metric:${p.spark}`, title: "Loss", width: "66px", num: true, sort: known, cell: (r: RunRow) => (r.loss == null ? null : <span class={Number.isNaN(num(r.loss)) ? "bad" : ""} title={r.loss_name ?? ""}>{fmt.number(num(r.loss), 4)}</span>) }]),
 			{ id: "step", title: "Step", width: "82px", num: true, sort: known, optional: 2, cell: (r) => (r.last_step == null ? null : fmt.group(r.last_step)) },
 			{ id: "start", title: "Started", width: "156px", num: true, sort: known, optional: 2, cell: (r) => (r.start ? <Time ms={Date.parse(r.start)} /> : null) },
-			{ id: "duration", title: "Duration", width: "104px", num: true, sort: known, cell: (r) => (r.duration_s == null ? null : fmt.seconds(r.duration_s)) },
+			{ id: "duration", title: "Duration", width: "104px", num: true, sort: known, optional: 2, cell: (r) => (r.duration_s == null ? null : fmt.seconds(r.duration_s)) },
 			{ id: "size", title: "Size", width: "78px", num: true, sort: known, optional: 1, cell: (r) => fmt.bytes(r.bytes) },
 			{ id: "user", title: "User", width: "76px", sort: known, optional: 1, cell: (r) => (r.user ? <Name text={r.user} most={14} /> : null) },
 		];

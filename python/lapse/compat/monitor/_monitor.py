@@ -18,7 +18,7 @@ from functools import partial
 from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING, Any
 
-from ... import _callback, _core, _events, _run
+from ... import _callback, _core, _dashboard, _events, _run
 from ..._distributed import Ranks
 from ..._ranks import rank_and_world
 from ..._tell import tell_once
@@ -59,7 +59,7 @@ class TrainingMonitor:
 
     config: a dict, the path of a YAML file, or None. thresholds: one of PRESETS, which the
     configuration's thresholds go before. console_style: "none" prints nothing.
-    `alert_system`, `system_monitor` (another may be assigned), `gradients` (a
+    `dashboard` (its address, if it was asked for and serves), `alert_system`, `system_monitor` (another may be assigned), `gradients` (a
     lapse.torch.Gradients, once a model was logged), `current_epoch` (assign it), `missing`
     (what the configuration asks for and is not there, with the reason; each is a warning
     too). Nothing raises in training; a wrong argument or configuration is a ValueError.
@@ -85,7 +85,7 @@ class TrainingMonitor:
         self.is_monitoring = False
         self.training_start_time: float | None = None
         self.current_epoch = self.current_step = 0
-        self.dashboard = None  # there is none in this version: `missing` says so
+        self.dashboard: str | None = None
         self.gradients: Any = None
         self.alert_system: AlertSystem | None = None
         if found.alerts:
@@ -174,6 +174,8 @@ class TrainingMonitor:
         _events.event("monitoring", "monitoring has begun", save_dir=found.save_dir, world=world)
         if self._system is not None and self._looks_at_machine():
             self._system.start_monitoring()
+        if self._writes and found.dashboard:
+            self._serve()
         if self._writes and found.files:
             self.database = _database.MetricsDatabase(
                 os.path.join(found.save_dir, "metrics.db"), found.flush_interval
@@ -185,6 +187,17 @@ class TrainingMonitor:
         self._owns_steps = _core.step_now() is None
         if self._owns_steps:
             _core.step_begin(0)
+
+    def _serve(self) -> None:
+        """The server goes with the agent: it leaves some time after the last run."""
+        found = self._settings
+        try:
+            self.dashboard = _dashboard.start(found.dashboard_host, found.dashboard_port)
+        except RuntimeError as error:
+            self._warn(f"no dashboard: {error}")
+            return
+        if self.console_style != "none":
+            print(f"lapse: dashboard: {self.dashboard}", flush=True)
 
     @property
     def _records(self) -> bool:

@@ -39,10 +39,6 @@ _OURS = re.compile(
 )
 _PLACE = re.compile(r"^.*?:\d+:\d+: ")
 
-DASHBOARD = (
-    "the dashboard is not in this version; `lapse report`, `lapse query` and TensorBoard "
-    "(tensorboard_dir) show the run, while it goes on too"
-)
 PICTURES = (
     "pictures and HTML pages are not in this version; `lapse query` draws charts in a "
     "terminal, and export_data() writes CSV and JSON"
@@ -56,6 +52,9 @@ class Settings:
     plan: _configure.Plan
     save_dir: str = SAVE_DIR
     tensorboard_dir: str | None = None
+    dashboard: bool = False
+    dashboard_host: str | None = None
+    dashboard_port: int | None = None
     alerts: bool = True
     performance: bool = True
     files: bool = True
@@ -127,11 +126,9 @@ def _read(config: Any) -> tuple[dict[str, Any], dict[str, str], list[str], dict[
             return {}, {}, [], {}
 
 
-def _missing(dashboard: Any, pictures: Any, notes: list[str]) -> dict[str, str]:
+def _missing(pictures: Any, notes: list[str]) -> dict[str, str]:
     """What is asked for and is not there, or has no effect."""
     found = {}
-    if dashboard:
-        found["dashboard"] = DASHBOARD
     if pictures:
         found["visualizations"] = PICTURES
     for note in notes:
@@ -163,7 +160,10 @@ def settings(
         plan=plan,
         save_dir=os.fspath(run.get("dir") or SAVE_DIR),
         tensorboard_dir=of("tensorboard_dir"),
-        alerts=on and of("enable_alerts", "alert_system.enabled", usual=True),
+        dashboard=on and of("dashboard.enabled", usual=False),
+        dashboard_host=of("dashboard.host"),
+        dashboard_port=of("dashboard.port"),
+        alerts=on and of("alert.enabled", usual=True),
         performance=on and of("enable_performance_monitor", usual=True),
         files=own.get("enable_metrics_collector", True),
         system=on and own.get("monitor_system", True),
@@ -179,7 +179,6 @@ def settings(
         config=of("python.config"),
     )  # fmt: skip
     found.missing = _missing(
-        of("enable_dashboard", "dashboard.enabled", "visualization.dashboard", usual=False),
         own.get("enable_visualizations") or given("visualization_dir"),
         notes,
     )

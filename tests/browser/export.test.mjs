@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What was recorded, saved: all of it, chosen series, the part that is zoomed to.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { before, test } from "node:test";
+import { idsOf, lapse, open, runsOf, serve, useBrowser } from "./harness.mjs";
+
+let url, ids;
+
+useBrowser();
+before(async () => {
+	url = await serve(runsOf("kinds"));
+	ids = idsOf(runsOf("kinds"));
+});
+
+async function save(page) {
+	const [file] = await Promise.all([page.waitForEvent("download"), page.locator("[data-download]").click()]);
+
+	return [file.suggestedFilename(), readFileSync(await file.path(), "utf8")];
+}
+
+test("CSV is what lapse export prints", async () => {
+	const page = await open(`${url}/#/run/${ids.resumed}/export?what=samples&m=val/loss`);
+
+	await page.locator("[data-download]").waitFor();
+	await page.picture("export");
+	const [name, text] = await save(page);
+
+	assert.equal(name, `${ids.resumed}.csv`);
+	assert.equal(text, lapse(runsOf("kinds"), "export", "--to", "csv", "--series", "val/loss", ids.resumed));
+	assert.ok(text.split("\n").length > 10);
+	await page.done();
+});
+
+test("JSON Lines of the steps that charts are zoomed to", async () => {
+	const page = await open(`${url}/#/run/${ids.finished}/export?axis=step&zoom=100,109.5&m=loss&format=json`);
+
+	await page.getByText("steps 100 to 109").waitFor();
+	const [, text] = await save(page);
+	const steps = new Set(text.trim().split("\n").map((l) => JSON.parse(l).step).filter((s) => s !== undefined && s !== null));
+
+	assert.deepEqual([...steps].sort((a, b) => a - b), [100, 101, 102, 103, 104, 105, 106, 107, 108, 109]);
+	await page.done();
+});
+
+test("series and format are chosen on the page", async () => {
+	const page = await open(`${url}/#/run/${ids.finished}/export`);
+
+	await page.getByRole("radio", { name: "JSON Lines" }).click();
+	await page.getByRole("radio", { name: "Events" }).click();
+	await page.waitForFunction(() => /format=json/.test(document.querySelector("[data-download]").href) && /what=events/.test(document.querySelector("[data-download]").href));
+	const [, text] = await save(page);
+
+	assert.match(text, /checkpoint/);
+	await page.done();
+});

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The overview of a run: finished, live, with nothing, with NaN only.
+import assert from "node:assert/strict";
+import { before, test } from "node:test";
+import { fitsWidth, idsOf, liveRun, open, runsOf, serve, useBrowser } from "./harness.mjs";
+
+let url, ids;
+
+useBrowser();
+before(async () => {
+	url = await serve(runsOf("kinds"));
+	ids = idsOf(runsOf("kinds"));
+});
+
+const at = (name, more = "") => `${url}/#/run/${ids[name]}/overview${more}`;
+const figure = (page, label) => page.locator(".figure", { hasText: label }).first();
+
+test("a finished run: figures, where the time goes, charts; nothing jumps", async () => {
+	const page = await open(at("finished"));
+
+	await page.charts(2);
+	await page.locator(".shares-bar").waitFor();
+	assert.match(await figure(page, "Progress").innerText(), /1,999\s+of 2,000/);
+	assert.match(await figure(page, "Took").innerText(), /3 min 31 s/);
+	assert.match(await figure(page, "Recorded").innerText(), /none lost/);
+	const shares = await page.locator(".shares-legend b").allInnerTexts();
+
+	assert.equal(Math.round(shares.reduce((sum, t) => sum + Number.parseFloat(t) * 10, 0)), 1000, `parts of a step add up: ${shares}`);
+	assert.match(await page.locator("[data-chart=loss] .flag.bad").innerText(), /NaN/);
+	assert.match(await page.locator("[data-chart=cpu-gpu] .plot").getAttribute("aria-label"), /cpu\/busy: last .* %.*GiB/s);
+	assert.ok((await page.evaluate(() => window.shift)) < 0.1, `layout shift of ${await page.evaluate(() => window.shift)}`);
+	await page.picture("overview", true);
+	await page.done();
+});
+
+test("times are in the viewer's zone, UTC in the title", async () => {
+	const page = await open(at("finished"));
+	const time = page.locator(".run-when time");
+
+	await time.waitFor();
+	// New York, which changed its clocks on 1 November 2026 at 06:00 UTC.
+	assert.equal(await time.innerText(), "2026-11-01 05:00:00");
+	assert.match(await time.getAttribute("title"), /2026-11-01T10:00:00\.000Z/);
+	await page.done();
+});
+
+test("a live run: it moves, and its end is seen", async () => {
+	const live = await liveRun("live", "50");
+	const page = await open(`${await serve(live.runs)}/#/run/last/overview`);
+	const step = async () => Number((await figure(page, "Progress").locator(".figure-value").innerText()).split(" ")[0].replaceAll(",", ""));
+
+	await page.getByText("running", { exact: true }).waitFor();
+	await page.locator("[data-chart=loss] canvas").waitFor();
+	await page.waitForFunction(() => /\d/.test(document.querySelector(".figure-value")?.textContent ?? ""));
+	const first = await step();
+	const label = await page.locator("[data-chart=loss] .plot").getAttribute("aria-label");
+
+	await page.waitForFunction((n) => Number(document.querySelector(".figure-value").textContent.split(" ")[0].replaceAll(",", "")) > n + 20, first);
+	await page.waitForFunction((old) => document.querySelector("[data-chart=loss] .plot").getAttribute("aria-label") !== old, label);
+	await page.picture("overview-live");
+	await live.stop();
+	await page.waitForFunction(() => !/running/.test(document.querySelector(".run-head").textContent));
+	await page.done();
+});
+
+test("an empty run says what is missing", async () => {
+	const page = await open(at("empty"));
+
+	await page.getByText("No loss was recorded").waitFor();
+	await page.charts(2);
+	await page.picture("overview-empty");
+	await page.done();
+});
+
+test("NaN only, and a run that was killed for memory", async () => {
+	const page = await open(at("nan-only"));
+
+	await page.charts(2);
+	assert.match(await page.locator("[data-chart=loss] .plot").getAttribute("aria-label"), /loss: only NaN/);
+	assert.equal(await figure(page, "loss").locator(".figure-value").innerText(), "NaN");
+	await page.picture("overview-nan");
+	await page.goto(at("crashed"));
+	await page.locator(".run-head").getByText("out of memory").waitFor();
+	await page.done();
+});
+
+test("dark, and on a phone", async () => {
+	const dark = await open(at("finished"), { dark: true });
+
+	await dark.charts(2);
+	await dark.locator(".shares-bar").waitFor();
+	await dark.picture("overview-dark");
+	await dark.getByRole("button", { name: "Light colours" }).click();
+	assert.equal(await dark.evaluate(() => document.documentElement.dataset.theme), "light");
+	await dark.reload();
+	assert.equal(await dark.evaluate(() => document.documentElement.dataset.theme), "light", "the choice is kept");
+	await dark.done();
+	const phone = await open(at("finished"), { width: 360, height: 740, touch: true });
+
+	await phone.locator("[data-chart=loss] canvas").waitFor();
+	await fitsWidth(phone);
+	await phone.picture("overview-phone", true);
+	await phone.done();
+});

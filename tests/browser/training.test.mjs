@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Metrics as charts: zoom and cursor over all of them, axes, smoothing, scales, ranks, what
+// the address holds, what can be saved, thousands of series.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { before, test } from "node:test";
+import { fitsWidth, idsOf, liveRun, open, runsOf, serve, useBrowser } from "./harness.mjs";
+
+let url, ids;
+
+useBrowser();
+before(async () => {
+	url = await serve(runsOf("kinds"));
+	ids = idsOf(runsOf("kinds"));
+});
+
+const at = (name, more = "") => `${url}/#/run/${ids[name]}/training${more}`;
+const label = (page, chart) => page.locator(`[data-chart="${chart}"] .plot`).getAttribute("aria-label");
+const query = (page) => new URLSearchParams(page.url().split("?")[1] ?? "");
+
+async function drag(page, chart, from, to) {
+	const box = await page.locator(`[data-chart="${chart}"] .u-over`).boundingBox();
+
+	await page.mouse.move(box.x + box.width * from, box.y + 40);
+	await page.mouse.down();
+	await page.mouse.move(box.x + box.width * ((from + to) / 2), box.y + 50, { steps: 4 });
+	await page.mouse.move(box.x + box.width * to, box.y + 50, { steps: 4 });
+	await page.mouse.up();
+}
+
+test("charts of what the program recorded, losses first", async () => {
+	const page = await open(at("finished"));
+
+	await page.charts(4);
+	const names = await page.locator(".chart").evaluateAll((all) => all.map((c) => c.dataset.chart));
+
+	assert.deepEqual(names.slice(0, 2), ["loss", "val/loss"]);
+	assert.ok(!names.includes("cpu/busy"));
+	await page.picture("training");
+	await page.done();
+});
+
+test("dragging zooms all charts, the address holds it, double click shows all", async () => {
+	const page = await open(at("finished", "?m=loss&m=grad_norm"));
+
+	await page.charts(2);
+	const before = await label(page, "grad_norm");
+
+	await drag(page, "loss", 0.5, 0.75);
+	await page.waitForFunction(() => location.hash.includes("zoom="));
+	const [from, to] = query(page).get("zoom").split(",").map(Number);
+
+	assert.ok(from > 900 && from < 1100 && to > 1400 && to < 1600, `zoomed to ${from} … ${to}`);
+	await page.waitForFunction((old) => document.querySelector('[data-chart="grad_norm"] .plot').getAttribute("aria-label") !== old, before);
+	await page.charts(2);
+	const zoomed = await label(page, "loss");
+
+	await page.picture("training-zoom");
+	await page.reload();
+	await page.charts(2);
+	assert.equal(await label(page, "loss"), zoomed, "the address reproduces the view");
+	await page.locator('[data-chart="grad_norm"] .u-over').dblclick({ position: { x: 100, y: 60 } });
+	await page.waitForFunction(() => !location.hash.includes("zoom="));
+	await page.waitForFunction((old) => document.querySelector('[data-chart="grad_norm"] .plot').getAttribute("aria-label") === old, before);
+	await page.done();
+});
+
+test("a spike is never averaged away, however wide the range", async () => {
+	const page = await open(at("finished", "?m=loss&ranks=all"));
+
+	await page.charts(1);
+	// The fault makes the loss ten times what it is, for a few of 2,000 steps.
+	const highest = Math.max(...(await label(page, "loss")).match(/to [\d.]+/g).map((t) => Number(t.slice(3))));
+
+	assert.ok(highest > 15, `highest ${highest}`);
+	await page.done();
+});
+
+test("the cursor shows values on the chart under it and moves on the others", async () => {
+	const page = await open(at("finished", "?m=loss&m=grad_norm"));
+
+	await page.charts(2);
+	await page.locator('[data-chart="loss"] .u-over').hover({ position: { x: 200, y: 80 } });
+	await page.locator('[data-chart="loss"] .tip').waitFor();
+	assert.match(await page.locator('[data-chart="loss"] .tip').innerText(), /step [\d,]+\s+loss\s+[\d.]+/);
+	assert.equal(await page.locator(".tip").count(), 1);
+	const moved = await page.locator('[data-chart="grad_norm"] .u-cursor-x').evaluate((e) => e.style.transform);
+
+	assert.match(moved, /translate\([1-9]/);
+	await page.picture("training-cursor");
+	await page.done();
+});
+
+test("axis, smoothing, scale, outliers, ranks: in the address and drawn", async () => {
+	const page = await open(at("finished", "?m=loss"));
+
+	await page.charts(1);
+	await page.getByRole("radio", { name: "Relative" }).click();
+	await page.getByRole("slider", { name: "Smoothing" }).fill("0.9");
+	await page.getByRole("switch", { name: "Log" }).click();
+	await page.getByRole("radio", { name: "Each rank" }).click();
+	await page.charts(1);
+	const q = query(page);
+
+	assert.deepEqual([q.get("axis"), q.get("smooth"), q.get("log"), q.get("ranks")], ["relative", "0.9", "*", "all"]);
+	await page.locator('[data-chart="loss"] .key').nth(3).waitFor();
+	assert.match(await page.locator('[data-chart="loss"] .legend').innerText(), /rank 0.*rank 3/s);
+	await page.picture("training-options");
+	await page.locator('[data-chart="loss"] .key').nth(1).click();
+	assert.equal(await page.locator('[data-chart="loss"] .key').nth(1).getAttribute("aria-pressed"), "false");
+	await page.getByRole("radio", { name: "Step" }).click();
+	await page.getByRole("switch", { name: "Outliers out" }).click();
+	await page.charts(1);
+	await page.locator('[data-chart="loss"]').getByText("clipped").waitFor();
+	await page.done();
+});
+
+test("a chart by keyboard alone", async () => {
+	const page = await open(at("finished", "?m=loss"));
+
+	await page.charts(1);
+	await page.locator('[data-chart="loss"] .plot').focus();
+	await page.keyboard.press("ArrowRight");
+	await page.locator('[data-chart="loss"] .tip').waitFor();
+	await page.keyboard.press("+");
+	await page.waitForFunction(() => location.hash.includes("zoom="));
+	await page.keyboard.press("0");
+	await page.waitForFunction(() => !location.hash.includes("zoom="));
+	await page.keyboard.press("l");
+	await page.waitForFunction(() => location.hash.includes("log=loss"));
+	await page.done();
+});
+
+test("PNG and CSV of a chart are saved", async () => {
+	const page = await open(at("finished", "?m=loss"));
+	const save = async (entry) => {
+		await page.getByRole("button", { name: "Menu of loss" }).click();
+		const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("menuitem", { name: entry }).click()]);
+
+		return [file.suggestedFilename(), readFileSync(await file.path())];
+	};
+
+	await page.charts(1);
+	const [png, picture] = await save("Save as PNG");
+
+	assert.equal(png, "loss.png");
+	assert.deepEqual([...picture.subarray(0, 4)], [0x89, 0x50, 0x4e, 0x47]);
+	const [csv, rows] = await save("Save what is shown as CSV");
+
+	assert.equal(csv, "loss.csv");
+	assert.match(rows.toString(), /^series,unit,step,value,min,max,nan\nloss,nat,/);
+	assert.ok(rows.toString().split("\n").length > 100);
+	await page.done();
+});
+
+test("1,000 series: found by typing, drawn a dozen at a time", async () => {
+	const page = await open(at("wide"));
+
+	await page.charts(3);
+	assert.ok((await page.locator(".chart").count()) <= 12);
+	await page.getByRole("button", { name: "All metrics" }).click();
+	await page.getByRole("combobox", { name: "Metrics" }).fill("gauge 321");
+	await page.getByRole("option", { name: /gauge\/\d*321/ }).click();
+	await page.keyboard.press("Escape");
+	await page.waitForFunction(() => document.querySelectorAll(".chart").length === 1);
+	await page.charts(1);
+	await page.picture("training-wide");
+	await page.goto(at("wide", "?q=gauge"));
+	await page.getByText(/^Show 12 more of/).click();
+	await page.waitForFunction(() => document.querySelectorAll(".chart").length === 24);
+	await page.done();
+});
+
+test("NaN only, a resumed run, an empty one", async () => {
+	const page = await open(at("nan-only", "?m=loss"));
+
+	await page.charts(1);
+	assert.match(await label(page, "loss"), /only NaN/);
+	await page.picture("training-nan");
+	await page.goto(at("resumed", "?m=loss&attempts=1"));
+	await page.charts(1);
+	await page.goto(at("empty"));
+	await page.getByText(/Nothing was recorded yet|recorded none/).waitFor();
+	await page.done();
+});
+
+test("points that come are drawn", async () => {
+	const live = await liveRun("live", "50");
+	const page = await open(`${await serve(live.runs)}/#/run/last/training?m=loss`);
+
+	await page.locator('[data-chart="loss"] canvas').waitFor();
+	const old = await label(page, "loss");
+
+	await page.waitForFunction((o) => document.querySelector('[data-chart="loss"] .plot').getAttribute("aria-label") !== o, old);
+	await page.picture("training-live");
+	await page.done();
+});
+
+test("dark, and on a phone", async () => {
+	const page = await open(at("finished", "?smooth=0.6"), { dark: true, width: 360, height: 740, touch: true });
+
+	await page.locator('[data-chart="loss"] canvas').waitFor();
+	await fitsWidth(page);
+	await page.picture("training-phone-dark");
+	await page.done();
+});
