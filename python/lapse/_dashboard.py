@@ -7,8 +7,12 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from typing import TYPE_CHECKING
 
 from . import _program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _PATIENCE = 10.0  # seconds for a server to say where it is
 
@@ -60,3 +64,20 @@ def start(host: str | None = None, port: int | None = None, config: str | None =
                 return address
         time.sleep(0.005)
     raise RuntimeError(f"it does not answer; {folder}/agent.log may say why")
+
+
+def told(
+    host: str | None,
+    port: int | None,
+    say: Callable[[str], None] | None,
+    warn: Callable[[str], None],
+) -> str | None:
+    """start(), and say where, or warn why not. For training, where nothing raises."""
+    try:
+        address = start(host, port)
+    except RuntimeError as error:
+        warn(f"no dashboard: {error}")
+        return None
+    if say:
+        say(f"lapse: dashboard: {address}")
+    return address

@@ -48,14 +48,12 @@ static int64_t promlive_now(void)
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-int promlive_read(struct promlive *p, struct store_reader *r, int64_t deadline_ns, struct err *e)
+int promlive_read(struct promlive *p, struct store_reader *r, const struct store_run *run,
+		  int64_t deadline_ns, struct err *e)
 {
-	struct store_run run;
-	int more, err = store_reader_run(r, &run, e);
+	int more, err;
 
-	if (err)
-		return err;
-	prometheus_start(p->known, &run);
+	prometheus_start(p->known, run);
 	do {
 		more = store_reader_newer(r, p->cursor, &prometheus_newer, p->known, PROMLIVE_BATCH,
 					  e);
@@ -65,7 +63,7 @@ int promlive_read(struct promlive *p, struct store_reader *r, int64_t deadline_n
 	p->is_behind = more > 0;
 	prometheus_list_done(&p->about);
 	prometheus_list_behind(&p->about, p->known, p->is_behind);
-	err = prometheus_list_run(&p->about, p->known, r, &run, e);
+	err = prometheus_list_run(&p->about, p->known, r, run, e);
 	return err ? err : more;
 }
 

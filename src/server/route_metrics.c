@@ -6,6 +6,7 @@
 #include "server/routes.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -16,6 +17,7 @@
 
 #define METRICS_RUNS_MAX 256u
 #define METRICS_NS 4000000000LL /* of reading in one request */
+#define METRICS_ASKING 3u         /* at a time: others must not wait for a worker */
 #define METRICS_OPEN "application/openmetrics-text"
 
 struct metrics_run {
@@ -25,6 +27,7 @@ struct metrics_run {
 };
 
 struct metrics_part {
+	atomic_uint asking;
 	pthread_mutex_t lock; /* one scrape at a time */
 	struct metrics_run runs[METRICS_RUNS_MAX];
 	size_t n;
@@ -103,7 +106,7 @@ static bool metrics_read(struct metrics_run *m, struct server *s, int64_t deadli
 		return false;
 	is_live = run->is_live;
 	if (is_live)
-		r = promlive_read(m->live, run->v.reader, deadline_ns, &e);
+		r = promlive_read(m->live, run->v.reader, &run->v.run, deadline_ns, &e);
 	server_give_run(s, run);
 	if (r < 0)
 		log_warn("/metrics: run %s: %s", m->id, e.text);
@@ -147,10 +150,16 @@ static void metrics_answer(const struct route_ask *a, struct http_reply *reply)
 	struct metrics_part *p = server_part(a->server, &metrics_part);
 	const char *accept = http_field(a->request, "Accept");
 
-	pthread_mutex_lock(&p->lock);
-	metrics_refresh(p, a->server);
-	metrics_write(p, accept && strstr(accept, METRICS_OPEN), reply);
-	pthread_mutex_unlock(&p->lock);
+	if (atomic_fetch_add(&p->asking, 1) < METRICS_ASKING) {
+		pthread_mutex_lock(&p->lock);
+		metrics_refresh(p, a->server);
+		metrics_write(p, accept && strstr(accept, METRICS_OPEN), reply);
+		pthread_mutex_unlock(&p->lock);
+	} else {
+		reply_error(reply, 503, "busy", "%u ask for the metrics already; ask again.",
+			    METRICS_ASKING);
+	}
+	atomic_fetch_sub(&p->asking, 1);
 }
 
 const struct route route_metrics[] = {

@@ -5,6 +5,7 @@
  *
  *     browser-trainer hostile           record once and end
  *     browser-trainer live PERIOD_MS    a step and a loss each period until it is killed
+ *     browser-trainer clock PERIOD_MS   each period the time, in ms modulo 90 s, as a gauge
  */
 #include <lapse/lapse.h>
 
@@ -82,6 +83,18 @@ static int trainer_live(long period_ms)
 	}
 }
 
+static int trainer_clock(long period_ms)
+{
+	struct lapse_metric now = lapse_gauge("clock", "", "when it was recorded", NULL);
+	struct timespec t;
+
+	for (;;) {
+		clock_gettime(CLOCK_REALTIME, &t);
+		lapse_set(now, (double)((t.tv_sec * 1000 + t.tv_nsec / 1000000) % 90000));
+		trainer_wait(period_ms);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	lapse_open(NULL);
@@ -89,6 +102,8 @@ int main(int argc, char **argv)
 		return trainer_hostile_run();
 	if (argc == 3 && !strcmp(argv[1], "live"))
 		return trainer_live(atol(argv[2]));
-	fprintf(stderr, "usage: browser-trainer hostile | live PERIOD_MS\n");
+	if (argc == 3 && !strcmp(argv[1], "clock"))
+		return trainer_clock(atol(argv[2]));
+	fprintf(stderr, "usage: browser-trainer hostile | live PERIOD_MS | clock PERIOD_MS\n");
 	return 2;
 }

@@ -53,12 +53,13 @@ static int look(struct promlive *p, const char *id)
 {
 	char *dir = xasprintf("%s/%s", root, id);
 	struct store_reader *r = NULL;
+	struct store_run run;
 	struct err e = {0};
 	int more;
 
-	if (store_reader_open(dir, &e, &r) < 0)
+	if (store_reader_open(dir, &e, &r) < 0 || store_reader_run(r, &run, &e) < 0)
 		fail_msg("%s", e.text);
-	more = promlive_read(p, r, INT64_MAX, &e);
+	more = promlive_read(p, r, &run, INT64_MAX, &e);
 	if (more < 0)
 		fail_msg("%s", e.text);
 	store_reader_close(r);

@@ -59,8 +59,9 @@ class TrainingMonitor:
 
     config: a dict, the path of a YAML file, or None. thresholds: one of PRESETS, which the
     configuration's thresholds go before. console_style: "none" prints nothing.
-    `dashboard` (its address, if it was asked for and serves), `alert_system`, `system_monitor` (another may be assigned), `gradients` (a
-    lapse.torch.Gradients, once a model was logged), `current_epoch` (assign it), `missing`
+    `dashboard` (its address, if it was asked for), `alert_system`, `system_monitor` (another
+    may be assigned), `gradients` (a lapse.torch.Gradients, once a model was logged),
+    `current_epoch` (assign it), `missing`
     (what the configuration asks for and is not there, with the reason; each is a warning
     too). Nothing raises in training; a wrong argument or configuration is a ValueError.
 
@@ -174,30 +175,31 @@ class TrainingMonitor:
         _events.event("monitoring", "monitoring has begun", save_dir=found.save_dir, world=world)
         if self._system is not None and self._looks_at_machine():
             self._system.start_monitoring()
-        if self._writes and found.dashboard:
-            self._serve()
-        if self._writes and found.files:
-            self.database = _database.MetricsDatabase(
-                os.path.join(found.save_dir, "metrics.db"), found.flush_interval
-            )
-            self._open_log()
-        if self._writes and found.tensorboard_dir and found.performance:
-            nemo = importlib.import_module("lapse.compat.nemo._tensorboard")
-            self._tensorboard = nemo.TensorBoardMonitor(found.tensorboard_dir)
+        if self._writes:
+            self._open_all()
         self._owns_steps = _core.step_now() is None
         if self._owns_steps:
             _core.step_begin(0)
 
-    def _serve(self) -> None:
-        """The server goes with the agent: it leaves some time after the last run."""
+    def _open_all(self) -> None:
+        """What one process does for all: dashboard, database, log, TensorBoard's files."""
         found = self._settings
-        try:
-            self.dashboard = _dashboard.start(found.dashboard_host, found.dashboard_port)
-        except RuntimeError as error:
-            self._warn(f"no dashboard: {error}")
-            return
-        if self.console_style != "none":
-            print(f"lapse: dashboard: {self.dashboard}", flush=True)
+        if found.dashboard:
+            self._serve()
+        if found.files:
+            self.database = _database.MetricsDatabase(
+                os.path.join(found.save_dir, "metrics.db"), found.flush_interval
+            )
+            self._open_log()
+        if found.tensorboard_dir and found.performance:
+            nemo = importlib.import_module("lapse.compat.nemo._tensorboard")
+            self._tensorboard = nemo.TensorBoardMonitor(found.tensorboard_dir)
+
+    def _serve(self) -> None:
+        found, speaks = self._settings, self.console_style != "none"
+        self.dashboard = _dashboard.told(
+            found.dashboard_host, found.dashboard_port, print if speaks else None, self._warn
+        )
 
     @property
     def _records(self) -> bool:
