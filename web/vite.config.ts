@@ -4,7 +4,7 @@
 // prefix; every asset has a hash in its name; nothing inline, as the server's
 // Content-Security-Policy allows no inline script or style.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { defineConfig } from "vite";
+import { defineConfig, type Plugin } from "vite";
 
 /** speedscope as a page of its own, dist/speedscope/: its script, style and page, without font,
  * icons, example and the reader of Java's recordings, which would be more than all the rest. */
@@ -28,9 +28,21 @@ function speedscope() {
   };
 }
 
+/** The program is asked for together with the first file, which imports it when it runs. */
+function together(): Plugin {
+  return {
+    name: "together",
+    transformIndexHtml: {
+      order: "post",
+      handler: (_html, { bundle }) => Object.keys(bundle ?? {}).filter((name) => /\/app-[^/]*\.js$/.test(name))
+        .map((name) => ({ tag: "link", attrs: { rel: "modulepreload", crossorigin: true, href: `./${name}` }, injectTo: "head" as const })),
+    },
+  };
+}
+
 export default defineConfig({
   base: "./",
-  plugins: [speedscope()],
+  plugins: [speedscope(), together()],
   esbuild: { jsx: "automatic", jsxImportSource: "preact", legalComments: "none" },
   build: {
     target: "es2022",
@@ -38,7 +50,12 @@ export default defineConfig({
     cssCodeSplit: false,
     modulePreload: { polyfill: false },
     // All that pages share is one file: fewer round trips before the first paint, and less to send.
-    rollupOptions: { output: { manualChunks: (id) => (/\/node_modules\/(preact|uplot)\/|\/src\/(ui\/|chart\/|[a-z]+\.tsx?$)/.test(id) ? "app" : undefined) } },
+    rollupOptions: {
+      output: {
+        manualChunks: (id) => (/\/src\/(main|preload)\.ts$|vite\/preload-helper/.test(id) ? "first"
+          : /\/node_modules\/(preact|uplot)\/|\/src\/(ui\/|chart\/|[a-z]+\.tsx?$|pages\/overview)/.test(id) ? "app" : undefined),
+      },
+    },
     reportCompressedSize: false,
     chunkSizeWarningLimit: 200,
   },

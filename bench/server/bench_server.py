@@ -65,7 +65,7 @@ def cpu_s(pid):
 def rss(pid):
     with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
         for line in file:
-            if line.startswith("VmRSS:"):
+            if line.startswith("RssAnon:"):
                 return int(line.split()[1]) * 1024
     return 0
 
@@ -287,7 +287,7 @@ def measure_live(world):
     figure("live-age-worst", late[-1], "s")
 
 
-# ---- many requests --------------------------------------------------------------------------------
+# ---- many requests --------------------------------------------------------------------------
 
 
 def unpacked_wrk():
@@ -313,7 +313,7 @@ def unpacked_wrk():
     return None
 
 
-def ask_with_wrk(wrk, port, path, seconds):
+def wrk_asks(wrk, port, path, seconds):
     """Requests, errors, seconds."""
     program, env = wrk
     done = subprocess.run([program, "-t", "1", "-c", "32", "-d", f"{seconds}s",
@@ -329,7 +329,7 @@ def ask_with_wrk(wrk, port, path, seconds):
     return n, errors, seconds
 
 
-def ask_ourselves(port, path, n):
+def we_ask(port, path, n):
     lock, counts = threading.Lock(), [n, 0, 0]
 
     def work():
@@ -372,26 +372,25 @@ def measure_requests(world):
     def ask(where, path, least):
         total, errors, seconds = 0, 0, 0
         while total < least:
-            if wrk:
-                some = ask_with_wrk(wrk, where, path, 3)
-            else:
-                some = ask_ourselves(where, path, least)
+            some = wrk_asks(wrk, where, path, 3) if wrk else we_ask(where, path, least)
             total, errors, seconds = total + some[0], errors + some[1], seconds + some[2]
         return total / seconds, errors, total
 
-    paths = {"healthz": "/healthz", "runs": "/api/v1/runs", "run": f"/api/v1/runs/{run}",
-             "query": f"/api/v1/runs/{run}/query?series=loss&points=800"}
-    for path in paths.values():  # until memory has settled
-        ask(port, path, 2000)
+    paths = {"healthz": ("/healthz", REQUESTS), "runs": ("/api/v1/runs", REQUESTS),
+             "run": (f"/api/v1/runs/{run}", REQUESTS // 5),
+             "query": (f"/api/v1/runs/{run}/query?series=loss&points=800", REQUESTS // 10)}
+    for path, least in paths.values():  # until memory has settled
+        ask(port, path, least)
     peer = ask(files.port, "/file", 1000)[0]
     files.close()
     before, wrong, n = rss(server.pid), 0, 0
-    for name, path in paths.items():
-        rate, errors, total = ask(port, path, REQUESTS)
+    for name, (path, least) in paths.items():
+        rate, errors, total = ask(port, path, least)
         wrong, n = wrong + errors, n + total
         figure("requests-" + name, rate, "/s", "http.server, 64 bytes", peer)
     figure(f"requests-errors-of-{n}", wrong, "requests", most=0)
-    figure("requests-memory-growth", (rss(server.pid) - before) / 2**20, "MiB", most=4)
+    growth = (rss(server.pid) - before) / 2**20
+    figure("requests-memory-growth-a-10000", growth * 1e4 / n, "MiB", most=1)
     figure("requests-memory", rss(server.pid) / 2**20, "MiB")
 
 

@@ -269,6 +269,7 @@ static int monitor_machine(const struct settings *settings)
 
 struct monitor_sim {
 	struct launch_status status;
+	const char *config; /* file of settings for the server; NULL: none */
 	pid_t exporter, server;
 	bool serves;
 };
@@ -309,7 +310,7 @@ static void monitor_export(struct monitor_sim *x, const char *dir)
 /* The run has no agent, so the dashboard is a server of its own. */
 static void monitor_serve(struct monitor_sim *x, const char *dir)
 {
-	const char *argv[8] = {"lapse", "serve", dir};
+	const char *argv[10] = {"lapse", "serve", dir};
 	size_t n = 3;
 	char port[32];
 
@@ -320,6 +321,10 @@ static void monitor_serve(struct monitor_sim *x, const char *dir)
 	if (mon.dashboard_host) {
 		argv[n++] = "--host";
 		argv[n++] = mon.dashboard_host;
+	}
+	if (x->config) {
+		argv[n++] = "--config";
+		argv[n++] = x->config;
 	}
 	x->server = monitor_start(argv, true);
 }
@@ -338,10 +343,11 @@ static void monitor_sim_begun(void *arg, const char *dir, int64_t start_ns)
 }
 
 static int monitor_sim_write(const struct simulate *m, const struct simulate_options *o,
-			     bool serves)
+			     const struct settings *settings)
 {
 	struct simrun_result *result = xcalloc(1, sizeof(*result));
-	struct monitor_sim x = {.serves = serves};
+	struct monitor_sim x = {.serves = monitor_wants_dashboard(settings, false),
+				.config = settings->path};
 	char command[64];
 	const struct simrun_options r = {.dir = mon.save_dir,
 					 .name = mon.name ? mon.name : "simulated",
@@ -391,7 +397,7 @@ static int monitor_simulate(const struct settings *settings)
 		fprintf(stderr, "lapse monitor: %s\n", e.text);
 		return 2;
 	}
-	status = monitor_sim_write(m, &o, monitor_wants_dashboard(settings, false));
+	status = monitor_sim_write(m, &o, settings);
 	simulate_free(m);
 	return status;
 }

@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,10 +35,11 @@
 #define SERVE_OPEN_NS (8 * 3600000000000LL) /* after the last run, for a page that is open */
 #define SERVE_REFRESH_NS 250000000LL
 #define SERVE_TOKEN_FILE_MAX 4096
+#define SERVE_TITLE_MAX 100 /* bytes */
 
 static struct serve {
-	const char *host, *token_file, *cert, *key, *config, *rendezvous;
-	int64_t port, max_clients, refresh_ns, idle_exit_ns;
+	const char *host, *token_file, *cert, *key, *config, *rendezvous, *title;
+	int64_t port, max_clients, refresh_ns, idle_exit_ns, end_with;
 	bool openapi, verbose;
 	const char *hosts[GUARD_HOSTS_MAX];
 	struct guard_net nets[GUARD_NETS_MAX];
@@ -116,6 +118,8 @@ static const struct opt serve_rows[] = {
 	{.name = "refresh", .type = OPT_DURATION, .value = "TIME", .to = &serve.refresh_ns,
 	 .lo = 100000000, .hi = 3600000000000,
 	 .help = "live updates are at least so far apart (default: 250ms)"},
+	{.name = "title", .type = OPT_STR, .value = "TEXT", .to = &serve.title,
+	 .help = "title of the pages, at most 100 bytes (default: lapse)"},
 	{.name = "config", .letter = 'c', .type = OPT_STR, .value = "FILE", .to = &serve.config,
 	 .help = "take settings from this YAML file (default $LAPSE_CONFIG)"},
 	{.name = "rendezvous", .type = OPT_STR, .value = "DIR", .to = &serve.rendezvous,
@@ -123,6 +127,8 @@ static const struct opt serve_rows[] = {
 		 "are any (lapse run starts it so)"},
 	{.name = "idle-exit", .type = OPT_DURATION, .value = "TIME", .to = &serve.idle_exit_ns,
 	 .help = "with --rendezvous: leave so long after the last run (default: 60s)"},
+	{.name = "end-with", .type = OPT_INT, .value = "PID", .to = &serve.end_with, .lo = 1,
+	 .hi = INT_MAX, .help = "end when this process has ended"},
 	{.name = "openapi", .type = OPT_FLAG, .to = &serve.openapi,
 	 .help = "print what can be asked as an OpenAPI document"},
 	{.name = "verbose", .letter = 'v', .type = OPT_FLAG, .to = &serve.verbose,
@@ -168,6 +174,7 @@ static int serve_configure(void)
 	serve_set_text(settings.config, &serve.token_file, "dashboard.token_file");
 	serve_set_text(settings.config, &serve.cert, "dashboard.tls_cert");
 	serve_set_text(settings.config, &serve.key, "dashboard.tls_key");
+	serve_set_text(settings.config, &serve.title, "dashboard.title");
 	serve_set_number(settings.config, &serve.port, "dashboard.port", -1);
 	serve_set_number(settings.config, &serve.max_clients, "dashboard.max_clients",
 			 SERVE_CLIENTS);
@@ -267,6 +274,7 @@ static int serve_start(struct err *e, struct server **ret)
 		.key = serve.key,
 		.max_clients = (unsigned)serve.max_clients,
 		.program = n > 0 ? program : "lapse",
+		.title = serve.title,
 		.refresh_ns = serve.refresh_ns,
 	};
 
@@ -299,12 +307,27 @@ static void serve_say(const struct server *s)
 			"the clear: use --tls-cert and --tls-key, or SSH (docs/dashboard.md)\n");
 }
 
+/* Until a signal, or the end of the process with which it is to end: began is its start. */
+static void serve_wait(const sigset_t *set, uint64_t began)
+{
+	const struct timespec look = {.tv_sec = SERVE_LOOK_S};
+	int sig;
+
+	if (!serve.end_with)
+		sigwait(set, &sig);
+	else
+		while (began && rendezvous_start_time(serve.end_with) == began)
+			if (sigtimedwait(set, NULL, &look) > 0)
+				break;
+}
+
 static int serve_here(int argc, char **argv)
 {
+	uint64_t began = serve.end_with ? rendezvous_start_time(serve.end_with) : 0;
 	struct server *s = NULL;
 	struct err e = {0};
 	sigset_t set;
-	int i, sig, r = 0;
+	int i, r = 0;
 
 	for (i = 0; i < argc && !r; i++)
 		r = serve_add_root(argv[i], &e);
@@ -320,7 +343,7 @@ static int serve_here(int argc, char **argv)
 		return 1;
 	}
 	serve_say(s);
-	sigwait(&set, &sig);
+	serve_wait(&set, began);
 	server_stop(s);
 	return 0;
 }
@@ -420,8 +443,8 @@ int cmd_serve(int argc, char **argv)
 		return serve_print_openapi();
 	if (serve.rendezvous && setenv("LAPSE_RENDEZVOUS", serve.rendezvous, 1) < 0)
 		return 1;
-	if (serve.rendezvous && argc) {
-		fprintf(stderr, "lapse serve: --rendezvous takes no folder\n");
+	if (serve.rendezvous && (argc || serve.end_with)) {
+		fprintf(stderr, "lapse serve: --rendezvous takes no folder and no --end-with\n");
 		return 2;
 	}
 	if (serve.rendezvous)
@@ -431,5 +454,10 @@ int cmd_serve(int argc, char **argv)
 	r = serve_configure();
 	if (r)
 		return r;
+	if (serve.title && (!*serve.title || strlen(serve.title) > SERVE_TITLE_MAX)) {
+		fprintf(stderr, "lapse serve: the title must have 1 to %d bytes\n",
+			SERVE_TITLE_MAX);
+		return 2;
+	}
 	return serve.rendezvous ? serve_agents() : serve_here(argc, argv);
 }

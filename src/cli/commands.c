@@ -63,10 +63,10 @@ const struct command commands[] = {
 		.name = "serve",
 		.args = "[OPTIONS] [DIR...]",
 		.summary = "serve the dashboard of the runs in folders, for a browser",
-		.about = "DIR is a folder of runs (default $LAPSE_DIR, else ./lapse-runs); the "
-			 "address is printed on\nstdout. Only this machine may ask, unless --host "
-			 "says otherwise (docs/dashboard.md).\nOf live runs what is stored is seen "
-			 "at once; nothing that a browser asks slows them.",
+		.about = "DIR is a folder of runs (default $LAPSE_DIR, else ./lapse-runs). Stdout gets "
+			 "the\naddress. Only this machine may ask, unless --host says otherwise "
+			 "(docs/dashboard.md).\nOf live runs what is stored is seen at once; nothing "
+			 "that a browser asks slows them.",
 		.examples = "  lapse serve\n"
 			    "  lapse serve --port 9000 /data/lapse-runs ~/old-runs\n"
 			    "  lapse serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem",

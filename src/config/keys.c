@@ -246,6 +246,8 @@ const struct config_key config_keys[] = {
 	 .option = "serve --tls-cert", .help = "certificate, PEM"},
 	{.path = "dashboard.tls_key", .type = CONFIG_TEXT, .readers = READ_SERVE,
 	 .option = "serve --tls-key", .help = "its key, PEM"},
+	{.path = "dashboard.title", .type = CONFIG_TEXT, .readers = READ_SERVE, .preset = "lapse",
+	 .option = "serve --title", .help = "title of the pages"},
 	{.path = "dashboard.max_clients", .type = CONFIG_INT, .readers = READ_SERVE, .lo = 8,
 	 .hi = 65536, .preset = "512", .option = "serve --max-clients",
 	 .help = "connections at a time"},

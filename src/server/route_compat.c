@@ -77,6 +77,8 @@ static const char *compat_rule(const struct event_row *row, char *out, size_t ca
 	buf_init(&compact, COMPAT_TEXT_MAX);
 	if (attrs_compact(row->attrs, &compact) == 0)
 		jsonwalk_string(jsonwalk_get(buf_str(&compact), "rule"), out, cap);
+	if (!out[0] && compact.len) /* those that programs record themselves */
+		jsonwalk_string(jsonwalk_get(buf_str(&compact), "type"), out, cap);
 	buf_done(&compact);
 	return out;
 }

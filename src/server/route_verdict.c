@@ -27,6 +27,7 @@ struct verdict_answer {
 	struct stepjudge judge;
 	struct artifacts files;
 	size_t slowest, bins;
+	bool is_part; /* of what there is was asked for */
 };
 
 static void verdict_number(struct json *j, const char *key, double v)
@@ -428,6 +429,7 @@ static void verdict_run(const struct route_ask *a, struct server_run *run, struc
 		.run = run,
 		.slowest = (size_t)param_int(a, "slowest", VERDICT_SLOWEST),
 		.bins = (size_t)param_int(a, "bins", 0),
+		.is_part = wish.from >= 0 || wish.to >= 0 || wish.rank >= 0,
 	};
 	struct err e = {0};
 

@@ -54,6 +54,8 @@ static int stepjudge_read(const struct runview *v, const struct stepread *steps,
 	double value;
 	int err;
 
+	if (steps->split.n == 0)
+		return 0;
 	for (row = 0; row < ARRAY_LEN(stepjudge_rows); row++) {
 		const struct stepjudge_row *r = &stepjudge_rows[row];
 

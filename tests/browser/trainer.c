@@ -69,7 +69,7 @@ static int trainer_hostile_run(void)
 	return 0;
 }
 
-static int trainer_live(long period_ms)
+static __attribute__((noreturn)) int trainer_live(long period_ms)
 {
 	struct lapse_metric loss = lapse_gauge("loss", "nat", "training loss", NULL);
 	int64_t step;
@@ -83,7 +83,7 @@ static int trainer_live(long period_ms)
 	}
 }
 
-static int trainer_clock(long period_ms)
+static __attribute__((noreturn)) int trainer_clock(long period_ms)
 {
 	struct lapse_metric now = lapse_gauge("clock", "", "when it was recorded", NULL);
 	struct timespec t;

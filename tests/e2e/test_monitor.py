@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`lapse monitor`: this machine until it is told to end, and a simulated run; the
 options of the script that it stands in for."""
+import json
 import os
 import re
 import signal
 import socket
 import time
+import urllib.request
 
 import pytest
 
@@ -80,11 +82,58 @@ def test_what_is_switched_off_is_not_mentioned(lapse):
 
 def test_configuration_of_the_script(lapse):
     (lapse.folder / "monitoring.yaml").write_text(
-        "monitoring:\n  save_dir: ./elsewhere\ndashboard:\n  enabled: true\n  port: 8080\n")
+        "monitoring:\n  save_dir: ./elsewhere\ndashboard:\n  enabled: true\n"
+        f"  port: {free_port()}\n")
     del lapse.env["LAPSE_DIR"]  # the environment comes before the file
     done = lapse("monitor", "--config", "monitoring.yaml", "--simulate", "--simulate_steps", "5")
     assert done.returncode == 0, done.stderr
     assert len(list((lapse.folder / "elsewhere").iterdir())) == 1
+
+
+def ask(url, what=""):
+    with urllib.request.urlopen(url + what, timeout=20) as answer:
+        return answer.read().decode()
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def test_dashboard(lapse, wait_for):
+    """At the port that was asked for, with the run of the machine, told on stderr."""
+    port = free_port()
+    process = start(lapse, "--enable_dashboard", "--dashboard_port", port)
+    url = f"http://127.0.0.1:{port}/"
+    assert wait_for((lapse.rendezvous / "http").exists)
+    assert json.loads(ask(url, "healthz"))["status"] == "ok"
+    assert "<title>" in ask(url)
+    run = lapse.run_ids()[0]
+    assert json.loads(ask(url, f"api/v1/runs/{run}"))["live"]
+    time.sleep(1.5)  # it is told at the next look, once a second
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert f"lapse: dashboard: {url}#/run/{run}\n" in errors
+
+
+def test_dashboard_of_a_simulated_run_is_as_configured(lapse):
+    """It is a server of its own, which ends with the run."""
+    port = free_port()
+    (lapse.folder / "m.yaml").write_text(
+        f"dashboard: {{enabled: true, port: {port}, refresh_interval: 5, title: Ours}}\n")
+    process = lapse.start("monitor", "--config", "m.yaml", "--simulate", "--simulate_steps", "600")
+    url = f"http://127.0.0.1:{port}/"
+    for line in process.stderr:
+        if line.strip() == url:
+            break
+    info = json.loads(ask(url, "api/v1/info"))
+    assert (info["refresh_ms"], info["title"]) == (5000, "Ours")
+    assert json.loads(ask(url, "api/training_metrics"))
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    with pytest.raises(OSError):
+        ask(url, "healthz")
 
 
 def test_simulated(lapse):

@@ -92,6 +92,7 @@ def test_port_that_is_taken(lapse):
 def test_next_free_port(lapse):
     """Without --port it is one of a hundred, whoever has the first."""
     with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             taken.bind(("127.0.0.1", 8080))
             taken.listen()
@@ -104,7 +105,28 @@ def test_next_free_port(lapse):
     assert 8080 < int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)/", url)[1]) < 8180
 
 
+def test_title(lapse):
+    with Serving(lapse, "--title", "<b>Ours</b>") as server:
+        assert server.get("/api/v1/info").json()["title"] == "<b>Ours</b>"
+    with Serving(lapse) as server:
+        assert server.get("/api/v1/info").json()["title"] == "lapse"
+
+
+def test_it_ends_with_a_process(lapse, tmp_path):
+    """Also with one that is killed, and with one that has ended before."""
+    other = subprocess.Popen(["sleep", "60"])
+    with Serving(lapse, "--end-with", str(other.pid)) as server:
+        assert server.get("/healthz").status == 200 and server.is_up()
+        other.kill()
+        other.wait()
+        assert server.process.wait(20) == 0
+        done = lapse("serve", "--port", 0, "--end-with", other.pid)
+        assert (done.returncode, done.stdout[:7]) == (0, "http://")
+
+
 @pytest.mark.parametrize(("arguments", "text"), [
+    (["--title", ""], "1 to 100 bytes"), (["--title", "x" * 101], "1 to 100 bytes"),
+    (["--end-with", "0"], "at least 1"), (["--rendezvous", "x", "--end-with", "1"], "no --end-with"),
     (["--port", "65536"], "at most 65535"), (["--allow-ip", "10.0.0.0/33"], "10.0.0.0/33"),
     (["--allow-host", "a:80"], "a:80"), (["--max-clients", "1"], "at least 8"),
 ])

@@ -264,6 +264,12 @@ def test_verdict(served, lapse):
     assert served.get(path(served, "verdict"), If_None_Match=tag).status == 304
 
 
+@pytest.mark.parametrize("query", ["?rank=9", "?from=100000", "?from=50&to=20"])
+def test_verdict_of_nothing(served, query):
+    verdict = served.get(path(served, "verdict", query=query)).json()
+    assert verdict["steps"] is None and "in what was asked for" in verdict["why_not"]
+
+
 def test_verdict_names_the_trace(served):
     verdict = served.get(path(served, "verdict", query="?from=1&to=3&slowest=50")).json()
     assert {(s["rank"], s["step"], a["name"]) for s in verdict["slowest"] for a in s["artifacts"]} == {

@@ -3,6 +3,9 @@
 integration example, and what they leave in the run and in files."""
 
 import json
+import os
+import signal
+import socket
 import sqlite3
 import sys
 
@@ -509,3 +512,60 @@ def test_distributed(place, mode):
         assert set(stored.values("loss/max")) == {10.0}
         assert len(stored.values("grad_norm/mean")) == 2  # each 50 steps
         assert set(stored.values("loss/max/rank")) == {1.0}
+
+
+SERVED = """
+import json, sys, time, urllib.request
+from lapse.compat.monitor import TrainingMonitor
+import torch
+torch.set_num_threads(1)
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+monitor = TrainingMonitor({"save_dir": "./logs", "dashboard": {
+    "enabled": True, "host": "127.0.0.1", "port": int(sys.argv[1]), "refresh_interval": 5}})
+monitor.start_monitoring()
+for step in range(30):
+    monitor.log_training_step(model, optimizer, 1.0 if step < 20 else float("nan"))
+end = time.monotonic() + 30
+agent = []
+while time.monotonic() < end and not agent:
+    agent = monitor.get_monitoring_status()["components"]["alert_system"]["agent"]
+    time.sleep(0.1)
+
+def get(what):
+    with urllib.request.urlopen(monitor.dashboard + what, timeout=20) as answer:
+        return json.load(answer)
+
+print("RESULT " + json.dumps({
+    "url": monitor.dashboard, "health": get("healthz"), "info": get("api/v1/info"),
+    "agent": agent, "alerts": get("api/alerts")}), flush=True)
+monitor.stop_monitoring()
+with open(monitor.report_path) as file:
+    print("REPORT " + json.dumps(json.load(file)["alerts"]))
+"""
+
+
+def test_dashboard_and_the_agents_alerts(place):
+    """The block `dashboard` is taken; what the agent sees stands beside the rules' own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    try:
+        lines = place.run(SERVED, str(port)).stdout.splitlines()
+    finally:
+        try:
+            os.kill(int((place.rendezvous / "http.lock").read_text()), signal.SIGTERM)
+        except (OSError, ValueError):
+            pass
+    said = json.loads(next(line[7:] for line in lines if line.startswith("RESULT ")))
+    assert said["url"] == f"http://127.0.0.1:{port}/"
+    assert f"lapse: dashboard: {said['url']}" in lines
+    assert said["health"]["status"] == "ok" and said["info"]["refresh_ms"] == 5000
+    (alert,) = said["agent"]
+    assert (alert["alert_type"], alert["state"], alert["severity"]) == (
+        "nan", "active", "critical")  # fmt: skip
+    assert alert["acknowledged"] is False and alert["metadata"]["do"]
+    assert {"nan", "Loss Is Not A Number"} <= {row["name"] for row in said["alerts"]}
+    report = json.loads(next(line[7:] for line in lines if line.startswith("REPORT ")))
+    assert report["alerts_by_type"] == {"Loss Is Not A Number": 1}
+    assert [row["id"] for row in report["agent"]] == [alert["id"]]

@@ -866,20 +866,102 @@ def test_performance_of_nothing():
 # ---- the module --------------------------------------------------------------------------------
 
 
+def ask(url, what=""):
+    with urllib.request.urlopen(url + what, timeout=20) as answer:
+        return answer.read().decode()
+
+
 def test_dashboard(monkeypatch, tmp_path):
-    """One server, which says where it is; without the program the reason."""
-    monkeypatch.setenv("LAPSE_RENDEZVOUS", str(tmp_path / "meet"))
-    dashboard = nemo.MonitoringDashboard()
-    try:
-        url = dashboard.start()
-        with urllib.request.urlopen(url + "healthz", timeout=20) as answer:
-            assert json.load(answer)["status"] == "ok"
-        assert nemo.MonitoringDashboard(port=1).start() == dashboard.url == url
-    finally:
-        os.kill(int((tmp_path / "meet" / "http.lock").read_text()), signal.SIGTERM)
+    """T-26: served from this machine alone, by the guide's title, at its port or the next."""
+    monkeypatch.setenv("LAPSE_DIR", str(tmp_path / "runs"))
+    usual = nemo.MonitoringDashboard()
+    assert (usual.host, usual.port, usual.url) == ("localhost", 8050, None)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = min(taken.getsockname()[1], 65400)
+        dashboard = nemo.MonitoringDashboard(port=port)
+        try:
+            url = dashboard.start()
+            assert url.startswith("http://127.0.0.1:")
+            assert port < int(url.rstrip("/").rsplit(":", 1)[1]) < port + 100
+            assert json.loads(ask(url, "healthz"))["status"] == "ok"
+            assert json.loads(ask(url, "api/v1/info"))["title"] == "NeMo RL Training Monitor"
+            page = ask(url)
+            assert "<title>" in page and "http" not in page.replace("http://www.w3.org/", "")
+            assert dashboard.start() == dashboard.url == url
+        finally:
+            dashboard.stop()
+    assert dashboard.url is None
+    with pytest.raises(urllib.error.URLError):
+        ask(url)
+    with pytest.raises(RuntimeError, match="192.0.2.1"):
+        nemo.MonitoringDashboard(host="192.0.2.1").start()
     monkeypatch.setenv("LAPSE_BIN", str(tmp_path / "nowhere"))
     with pytest.raises(RuntimeError, match="nowhere: No such file"):
         nemo.MonitoringDashboard().start()
+
+
+def test_graphs_of_rows():
+    """The guide's figures, of rows that the program gives."""
+    dashboard = nemo.MonitoringDashboard()
+    assert dashboard.create_loss_graph()["data"][0]["x"] == []
+    dashboard.metrics_data += [
+        {"timestamp": 1, "loss": 2.5, "cpu_percent": 50, "gpu_memory": 100},
+        {"timestamp": 2, "loss": 2.0, "cpu_percent": 60, "gpu_memory": 200},
+    ]
+    loss, resources = dashboard.create_loss_graph(), dashboard.create_resource_graph()
+    (line,) = loss["data"]
+    assert (line["x"], line["y"]) == ([1, 2], [2.5, 2.0])
+    assert (line["mode"], line["name"]) == ("lines+markers", "Training Loss")
+    assert loss["layout"]["title"] == "Training Loss Over Time"
+    cpu, gpu = resources["data"]
+    assert (cpu["y"], cpu.get("yaxis")) == ([50, 60], None)
+    assert (gpu["y"], gpu["yaxis"], gpu["name"]) == ([100, 200], "y2", "GPU Memory")
+    right = resources["layout"]["yaxis2"]
+    assert right == {"title": "GPU Memory (MB)", "overlaying": "y", "side": "right"}
+
+
+SERVED = """
+import json, os, signal, sys, time
+import lapse
+from lapse.compat.nemo import MonitoringDashboard
+lapse.init(name="shown")
+for i in range(20):
+    with lapse.step(i):
+        lapse.log({"loss": 2.0 - i / 16})
+dashboard = MonitoringDashboard(port=int(sys.argv[1]))
+dashboard.start()
+end = time.monotonic() + 30
+while time.monotonic() < end:
+    try:
+        loss, resources = dashboard.create_loss_graph(), dashboard.create_resource_graph()
+    except OSError:  # the run is not stored yet
+        loss = resources = None
+    if loss and len(loss["data"][0]["y"]) == 20 and resources["data"][0]["y"]:
+        break
+    time.sleep(0.1)
+print(json.dumps([dashboard.url, loss["data"][0]["y"], resources["data"][0]["y"]]), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_dashboard_of_the_run_ends_with_the_program(place, wait_for):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = min(free.getsockname()[1], 65400)
+    done = place.run(SERVED, str(port), check=-signal.SIGKILL)
+    url, losses, cpus = json.loads(done.stdout)
+    assert losses == [2.0 - i / 16 for i in range(20)]
+    assert all(0 <= percent <= 100 for percent in cpus)
+
+    def gone():
+        try:
+            return not ask(url, "healthz")
+        except OSError:
+            return True
+
+    assert wait_for(gone)
 
 
 def test_names():

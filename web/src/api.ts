@@ -2,8 +2,9 @@
 //
 // The server's API as functions with types (docs/http.md). Every failure is one ApiError
 // whose message can be shown as it is.
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { decodeColumns, type QueryAnswer } from "./columns";
+import { preloaded } from "./preload";
 
 export class ApiError extends Error {
 	/** status 0: no answer came; code: docs/http.md, "Error codes", or "offline", "bad-answer". */
@@ -54,7 +55,7 @@ async function ask(address: string, init: RequestInit): Promise<Response> {
 	let answer: Response;
 
 	try {
-		answer = await fetch(address, { credentials: "same-origin", ...init });
+		answer = await ((init.method ? undefined : preloaded(address)) ?? fetch(address, { credentials: "same-origin", ...init }));
 	} catch (e) {
 		if ((e as Error).name === "AbortError") throw e;
 		throw new ApiError(0, "offline", "lapse does not answer. Is lapse serve, or the run that shows this page, still there?");
@@ -412,7 +413,11 @@ export const api = {
 	stats: (id: string, params: Params, signal?: AbortSignal) =>
 		get<{ series: Stat[]; unmatched: string[] }>(runUrl(id, "stats"), params, signal),
 	async query(id: string, q: QueryAsk, signal?: AbortSignal): Promise<QueryAnswer> {
-		const params = { ...q, also: q.also ?? [], series: q.series ?? [], id: q.id ?? [], optional: true, format: "binary" };
+		// In an order of its own: preload.ts asks in the same.
+		const params = {
+			series: q.series ?? [], id: q.id ?? [], points: q.points, axis: q.axis, from: q.from, to: q.to, grid: q.grid, group: q.group,
+			attempts: q.attempts, also: q.also ?? [], optional: true, format: "binary",
+		};
 		const answer = await ask(runUrl(id, "query", params), { signal });
 
 		return decodeColumns(await answer.arrayBuffer());
@@ -439,7 +444,8 @@ export function useFetch<T>(key: string | null, ask: (signal: AbortSignal) => Pr
 	const latest = useRef(ask);
 
 	latest.current = ask;
-	useEffect(() => {
+	// Not an effect, which would wait for a frame to be drawn.
+	useLayoutEffect(() => {
 		if (key === null) {
 			set({ data: null, error: null, loading: false });
 			return;

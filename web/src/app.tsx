@@ -7,9 +7,11 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError, type Info, info } from "./api";
 import * as fmt from "./fmt";
 import { type Page, pages } from "./pages";
+import OverviewPage from "./pages/overview";
 import { go, href, usePlace } from "./router";
 import { RunProvider, useRun } from "./run";
 import { isDark, setTheme, useTheme } from "./theme";
+import { useTitle } from "./title";
 import { AlertBadge } from "./ui/alertbadge";
 import { Keys, Name, Outcome, type Tab, Tabs, Time } from "./ui/bits";
 import { Dialog } from "./ui/dialog";
@@ -18,6 +20,9 @@ import { Empty, ErrorState, Skeleton } from "./ui/states";
 import { Toasts } from "./ui/toast";
 
 const loaded = new Map<Page, ComponentType>();
+
+// The page that people open first is there at once.
+for (const page of pages) if (page.id === "overview") loaded.set(page, OverviewPage);
 
 function useLoaded(page: Page | undefined): { View: ComponentType | null; error: Error | null } {
 	const [, again] = useState(0);
@@ -55,9 +60,7 @@ function RunFrame({ tab }: { tab: string }) {
 	const tabs: Tab[] = pages.filter((p) => p.scope === "run").map((p) => ({ id: p.id, title: p.id === "alerts" ? <>{p.title}<AlertBadge /></> : p.title, href: href(["run", run.id, p.id], keep) }));
 
 	useShortcuts(pages.filter((p) => p.scope === "run").map((p) => ({ keys: `g ${p.key}`, text: `to ${p.title}`, run: () => go(["run", run.id, p.id], keep) })));
-	useEffect(() => {
-		document.title = d ? `${fmt.shorten(d.run.name, 60)} – lapse` : "lapse";
-	}, [d?.run.name]);
+	useTitle(d ? fmt.shorten(d.run.name, 60) : "");
 	// "last" becomes the run that is the last one now: the address is to stay what is shown.
 	const wanted = place.path[1];
 

@@ -34,12 +34,18 @@ export interface QuerySeries {
 	group?: string;
 }
 
+/** A series that a group is made of. */
+export type QueryMember = Omit<QuerySeries, "col" | "columns" | "group"> & {
+	/** Index of its group. */
+	in: number;
+};
+
 export interface QueryAnswer {
 	head: QueryHead;
 	series: QuerySeries[];
 	groups: QuerySeries[];
 	/** With groups: the series that they are made of, without columns. */
-	members: QuerySeries[];
+	members: QueryMember[];
 }
 
 const LITTLE = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1;
@@ -66,7 +72,7 @@ export function decodeColumns(buffer: ArrayBuffer): QueryAnswer {
 		const size = view.getUint32(at, true);
 
 		if (at + 16 + size > buffer.byteLength) throw cut();
-		const head = JSON.parse(text.decode(new Uint8Array(buffer, at + 8, size))) as QuerySeries & QueryHead & { members?: QuerySeries[] };
+		const head = JSON.parse(text.decode(new Uint8Array(buffer, at + 8, size))) as QuerySeries & QueryHead & { members?: (QueryMember & { group: number })[] };
 		at += 8 + size;
 		const n = view.getUint32(at, true);
 		const columns = view.getUint32(at + 4, true);
@@ -75,7 +81,7 @@ export function decodeColumns(buffer: ArrayBuffer): QueryAnswer {
 		if (at + 8 * n * columns > buffer.byteLength) throw cut();
 		if (part === 0) {
 			out.head = head;
-			out.members = head.members ?? [];
+			out.members = (head.members ?? []).map((m) => ({ ...m, in: m.group }));
 			continue;
 		}
 		head.col = {};

@@ -103,8 +103,12 @@ static const char *store_why(void *handle)
 
 static void test_commits_are_limited(void **state)
 {
-	static const struct agent_store store = {store_open, store_start, store_tend, store_end,
-						 store_tend, store_why,   NULL};
+	static const struct agent_store store = {.open = store_open,
+						 .start = store_start,
+						 .tend = store_tend,
+						 .end = store_end,
+						 .close = store_tend,
+						 .why = store_why};
 	struct agent_options o = {.rendezvous = dir, .once = true, .store = &store};
 	struct agent_stats stats;
 	struct err e = {0};

@@ -3,10 +3,11 @@
 // A chart that asks for its series itself: at its width and zoom, again when those change,
 // and goes on with what comes live.
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, type Axis, type Fetched, type QueryAsk, useFetch } from "../api";
 import type { QueryAnswer, QuerySeries } from "../columns";
 import { type LivePoints, useLive } from "../live";
+import { pointsFor } from "../preload";
 import { Chart, type ChartProps } from "./chart";
 import { extend, type Line, linesOf } from "./math";
 import type { View } from "./view";
@@ -26,11 +27,31 @@ export interface Queried extends Fetched<QueryAnswer> {
 
 /** How old an answer may grow while points are added to it, and while they cannot be. */
 const FRESH_MS = 20_000;
-const RATE_MS = 2500;
+const RATE_MS = 900;
 const TAIL_MAX = 400;
 
 function number(v: number | string | null): number {
 	return v === null ? NaN : Number(v);
+}
+
+interface Source {
+	id: string;
+	kind: string;
+	rate: boolean;
+	/** It is one of several of a group: its points alone say nothing of the group. */
+	shared: boolean;
+	x: Float64Array | undefined;
+}
+
+/** The series that an answer is made of. */
+function sources(answer: QueryAnswer): Source[] {
+	const size = new Map<number, number>();
+
+	for (const m of answer.members) size.set(m.in, (size.get(m.in) ?? 0) + 1);
+	return [
+		...answer.series.map((s) => ({ id: s.id, kind: s.kind, rate: s.rate, shared: false, x: s.col.x })),
+		...answer.members.map((m) => ({ id: m.id, kind: m.kind, rate: m.rate, shared: (size.get(m.in) ?? 0) > 1, x: answer.groups[m.in]?.col.x })),
+	];
 }
 
 /** Ask for series and keep the answer up to date; null: do not ask. `live`: the run runs. */
@@ -45,12 +66,13 @@ export function useQuery(run: string, ask: QueryAsk | null, live: boolean): Quer
 		const answer = await api.query(run, ask as QueryAsk, signal);
 
 		// What came while it was asked for stays; what is older than the answer goes.
-		for (const s of answer.series) {
+		for (const s of sources(answer)) {
 			const of = tail.current.get(s.id);
-			const n = s.col.x?.length ?? 0;
+			const x = s.x;
+			const n = x?.length ?? 0;
 
-			if (!of || n === 0) continue;
-			const last = (s.col.x as Float64Array)[n - 1] as number;
+			if (!of || !x || n === 0) continue;
+			const last = x[n - 1] as number;
 			const at = answer.head.axis === "step" ? of.step : answer.head.axis === "relative" ? of.t.map((t) => t - answer.head.start) : of.t;
 			const from = at.findIndex((x) => x > last);
 
@@ -78,10 +100,10 @@ export function useQuery(run: string, ask: QueryAsk | null, live: boolean): Quer
 		}
 		const data = m.data as LivePoints;
 		let added = false;
-		let rates = answer.groups.length > 0;
+		let rates = false;
 
-		for (const s of answer.series) {
-			const direct = s.kind !== "histogram" && !s.rate;
+		for (const s of sources(answer)) {
+			const direct = s.kind !== "histogram" && !s.rate && !s.shared;
 			const points = data.series[s.id];
 			const buckets = data.buckets?.[s.id];
 
@@ -121,19 +143,23 @@ export function liveLines(q: Queried, options: Parameters<typeof linesOf>[1] & {
 	const series = options.pick ? all.filter(options.pick) : all;
 	const start = q.data.head.start;
 
+	const alone = new Map<string, string>(); // of a group with one series
+
+	for (const m of q.data.members) {
+		const group = q.data.groups[m.in]?.group;
+
+		if (group !== undefined) alone.set(group, alone.has(group) ? "" : m.id);
+	}
 	return linesOf(series, options).map((line) => {
-		const tail = q.tail.get(line.key.slice((options.prefix ?? "").length));
+		const key = line.key.slice((options.prefix ?? "").length);
+		const tail = q.tail.get(alone.get(key) ?? key);
 
 		if (!tail) return line;
 		return extend(line, options.axis === "step" ? tail.step : options.axis === "relative" ? tail.t.map((t) => t - start) : tail.t, tail.y);
 	});
 }
 
-/** Points to ask for in a chart so wide: one for each pixel, in steps, so that a window that
- * is drawn a little wider does not ask again. */
-export function pointsFor(width: number): number {
-	return Math.min(4096, Math.max(200, Math.ceil(width / 200) * 200));
-}
+export { pointsFor };
 
 export interface SeriesChartProps {
 	run: string;
@@ -160,6 +186,8 @@ export interface SeriesChartProps {
 	cursor?: string;
 	aside?: ComponentChildren;
 	more?: ChartProps["more"];
+	/** Not before this is true: what is more important comes first. */
+	when?: boolean;
 	onLines?: (lines: readonly Line[]) => void;
 }
 
@@ -171,8 +199,12 @@ export function SeriesChart(props: SeriesChartProps) {
 	const [seen, setSeen] = useState(typeof IntersectionObserver === "undefined");
 	const root = useRef<HTMLDivElement>(null);
 
-	useEffect(() => {
+	useLayoutEffect(() => {
 		if (seen) return;
+		if ((root.current as HTMLDivElement).getBoundingClientRect().top < innerHeight + 300) {
+			setSeen(true);
+			return;
+		}
 		const watch = new IntersectionObserver((all) => all.some((e) => e.isIntersecting) && setSeen(true), { rootMargin: "300px" });
 
 		watch.observe(root.current as HTMLDivElement);
@@ -182,7 +214,7 @@ export function SeriesChart(props: SeriesChartProps) {
 	const many = series.length + ids.length + (right?.length ?? 0) > 1 || series.some((s) => /[*?{]/.test(s));
 	const range = view.range;
 	const wanted = useMemo<QueryAsk | null>(() => {
-		if (!seen || width === 0) return null;
+		if (!seen || width === 0 || props.when === false) return null;
 		// A little more than is seen, so that lines reach the edges.
 		const pad = range ? (range[1] - range[0]) * 0.02 : 0;
 
@@ -192,7 +224,7 @@ export function SeriesChart(props: SeriesChartProps) {
 			from: range ? bound(range[0] - pad, view.axis, Math.floor) : undefined,
 			to: range ? bound(range[1] + pad, view.axis, Math.ceil) : undefined,
 		};
-	}, [seen, width === 0, series.join("\n"), ids.join("\n"), right?.join("\n"), points, view.axis, props.group, props.attempts, range?.[0], range?.[1]]);
+	}, [seen, width === 0, props.when, series.join("\n"), ids.join("\n"), right?.join("\n"), points, view.axis, props.group, props.attempts, range?.[0], range?.[1]]);
 	const q = useQuery(run, wanted, props.live);
 	const lines = useMemo(() => {
 		const names = new Set((right ?? []).map((p) => p.replace(/^rate\((.*)\)$/, "$1").replace(/\{.*$/, "")));
@@ -206,7 +238,7 @@ export function SeriesChart(props: SeriesChartProps) {
 	}, [q.data, q.turn, view.axis]);
 
 	useEffect(() => props.onLines?.(lines), [lines]);
-	const nothing = !q.loading && lines.every((l) => l.x.length === 0);
+	const nothing = !q.loading && !!q.data && lines.every((l) => l.x.length === 0);
 	const note = q.error && q.error.code !== "no-such-series" ? q.error.message
 		: nothing && wanted ? (props.empty ?? (range ? "Nothing in this range: double click shows all." : "Nothing recorded.")) : undefined;
 

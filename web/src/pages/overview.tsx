@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A run at a glance: how far, how fast, what it costs, where the time goes, what is wrong.
-import { useMemo } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { type Alert, type AlertPage, api, type EventPage, num, type RunDetail, useFetch, type Verdict } from "../api";
 import { liveLines, SeriesChart, useQuery } from "../chart/series";
 import type { Line } from "../chart/math";
@@ -10,16 +10,18 @@ import { useView } from "../chart/view";
 import * as fmt from "../fmt";
 import { useTick } from "../live";
 import { partPens, pen } from "../palette";
+import { LOSSES } from "../preload";
 import { href } from "../router";
 import { domainOf, useRun } from "../run";
 import { useTheme } from "../theme";
 import { Badge, Figure, Name, ProgressBar, Shares, Time } from "../ui/bits";
 import { ErrorState, Skeleton } from "../ui/states";
 
-const LOSSES = ["loss", "train/loss", "train_loss", "val/loss", "val_loss", "eval/loss"];
 /** The first step warms up: its time says nothing of the others. */
 const CLIPPED = ["step"];
 const MACHINE = ["gpu/busy", "gpu/memory/used", "gpu/memory/total", "gpu/temperature", "cpu/busy", "memory/used", "memory/total", "tree/rss", "memory/limit"];
+
+const MACHINE_ASK = { series: MACHINE, points: 20, axis: "time" as const, group: "none" };
 
 function last(lines: readonly Line[], name: string, which: "y" | "hi" = "y"): number | null {
 	const l = lines.find((one) => one.key === name || one.key.startsWith(name + "{"));
@@ -177,15 +179,23 @@ export default function OverviewPage() {
 	const view = useView("time", CLIPPED);
 	const tick = useTick(live ? id : null, ["alert", "end"], 1000);
 	const slow = useTick(live ? id : null, ["points"], 10_000);
-	const verdict = useFetch<Verdict>(`verdict ${id} ${slow}`, (signal) => api.verdict(id, {}, signal));
-	const alerts = useFetch<AlertPage>(`alerts ${id} ${tick}`, (signal) => api.alerts(id, { limit: 50 }, signal));
-	const machine = useQuery(id, useMemo(() => ({ series: MACHINE, points: 20, axis: "time" as const, group: "none" }), []), live);
+	const [ready, setReady] = useState(false);
+	const isDrawn = useCallback((shown: readonly Line[]) => shown.length > 0 && setReady(true), []);
+	const verdict = useFetch<Verdict>(ready ? `verdict ${id} ${slow}` : null, (signal) => api.verdict(id, {}, signal));
+	const alerts = useFetch<AlertPage>(ready ? `alerts ${id} ${tick}` : null, (signal) => api.alerts(id, { limit: 50 }, signal));
+	const machine = useQuery(id, ready ? MACHINE_ASK : null, live);
 	const lines = useMemo(() => liveLines(machine, { axis: "time" }), [machine.data]);
-	const marks = useMarks(id, live, view.axis, run.startMs, { events: true, epochs: false });
+	const marks = useMarks(id, live, view.axis, run.startMs, { events: ready, epochs: false });
 	const domain = useMemo(() => domainOf(d, view.axis), [d?.run.start, d?.run.end, view.axis]);
 	const many = (d?.processes.filter((p) => p.rank != null).length ?? 0) > 1;
 	const hosts = (d?.run.hosts.split(",").length ?? 1) > 1;
 
+	// The loss is what people come for: all else is asked when it is there, or is none.
+	useEffect(() => {
+		const t = setTimeout(() => setReady(true), 500);
+
+		return () => clearTimeout(t);
+	}, []);
 	if (!d) return run.error ? <ErrorState error={run.error} retry={run.reload} /> : <Skeleton height={82} rows={4} />;
 	return (
 		<div class="stack">
@@ -196,10 +206,10 @@ export default function OverviewPage() {
 				<AlertList page={alerts.data} id={id} />
 			</div>
 			<div class="grid two">
-				<SeriesChart run={id} live={live} view={view} name="loss" title="Loss" series={LOSSES} group={many ? "none" : undefined} marks={marks.marks} domain={domain} empty="No loss was recorded: record a gauge named loss." />
-				<SeriesChart run={id} live={live} view={view} name="cpu-gpu" title="CPU and GPU memory" heading="CPU (left) and GPU memory (right)" series={["cpu/busy"]} right={["gpu/memory/used"]} group={hosts ? "none" : undefined} marks={marks.marks} domain={domain} empty="The machine was not read." />
-				<SeriesChart run={id} live={live} view={view} name="step" title="Step time" series={["step"]} group={many ? "none" : undefined} marks={marks.marks} domain={domain} empty="No steps: mark them with a span named step." />
-				<SeriesChart run={id} live={live} view={view} name="gpu" title="GPU busy" series={["gpu/busy"]} group={hosts ? "none" : undefined} marks={marks.marks} domain={domain} empty="No GPU was read. lapse doctor says why." />
+				<SeriesChart run={id} live={live} view={view} name="loss" title="Loss" series={LOSSES} group="none" marks={marks.marks} domain={domain} onLines={isDrawn} empty="No loss was recorded: record a gauge named loss." />
+				<SeriesChart run={id} live={live} view={view} when={ready} name="cpu-gpu" title="CPU and GPU memory" heading="CPU (left) and GPU memory (right)" series={["cpu/busy"]} right={["gpu/memory/used"]} group={hosts ? "none" : undefined} marks={marks.marks} domain={domain} empty="The machine was not read." />
+				<SeriesChart run={id} live={live} view={view} when={ready} name="step" title="Step time" series={["step"]} group={many ? "none" : undefined} marks={marks.marks} domain={domain} empty="No steps: mark them with a span named step." />
+				<SeriesChart run={id} live={live} view={view} when={ready} name="gpu" title="GPU busy" series={["gpu/busy"]} group={hosts ? "none" : undefined} marks={marks.marks} domain={domain} empty="No GPU was read. lapse doctor says why." />
 			</div>
 			<div class="grid two">
 				<Facts d={d} />

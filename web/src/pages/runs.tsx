@@ -6,6 +6,7 @@ import { api, num, type RunRow, type RunTable, useFetch } from "../api";
 import * as fmt from "../fmt";
 import { ALL_RUNS, useTick } from "../live";
 import { go, href, setQuery, useList, useParam } from "../router";
+import { useTitle } from "../title";
 import { Badge, Name, Outcome, Sparkline, Time } from "../ui/bits";
 import { Combobox } from "../ui/combobox";
 import { Dialog } from "../ui/dialog";
@@ -167,9 +168,7 @@ export default function RunsPage() {
 	const some = table.data?.runs.some((r) => r.outcome === "running") ?? false;
 
 	useEffect(() => setChunks(1), [key]);
-	useEffect(() => {
-		document.title = "Runs – lapse";
-	}, []);
+	useTitle("Runs");
 	useEffect(() => {
 		const t = setTimeout(() => typed !== q && setQuery({ q: typed || null }), 180);
 

@@ -10,10 +10,16 @@ export function AlertBadge() {
 	const { id, live, data } = useRun();
 	const tick = useTick(live ? id : null, ["alert", "end", "gap"], 1000);
 	const [acted, again] = useState(0);
-	const counts = useFetch(data ? `${id} ${tick} ${acted}` : null, (signal) =>
+	const [settled, setSettled] = useState(false); // the page itself comes first
+	const counts = useFetch(data && settled ? `${id} ${tick} ${acted}` : null, (signal) =>
 		get<{ counts: { active: number; unacknowledged: number } }>(runUrl(id, "alerts"), { state: "active", limit: 1 }, signal));
 	const n = counts.data?.counts.unacknowledged ?? 0;
 
+	useEffect(() => {
+		const t = setTimeout(() => setSettled(true), 600);
+
+		return () => clearTimeout(t);
+	}, []);
 	useEffect(() => {
 		const f = () => again((k) => k + 1);
 

@@ -5,7 +5,10 @@ about training sees TrainingMetrics, one about the machine SystemMetrics."""
 from __future__ import annotations
 
 import difflib
+import json
+import os
 import string
+import subprocess
 import threading
 import time
 from collections import deque
@@ -13,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
-from ... import _core, _events
+from ... import _core, _events, _machine, _program
 from ..._settings import text as clean
 from ..._tell import tell_once
 from ._metrics import SystemMetrics, TrainingMetrics, known, names_of
@@ -353,6 +356,41 @@ class AlertSystem:
             "alerts_by_severity": dict(self._by_severity),
             "alerts_by_type": dict(self._by_type),
         }
+
+    def summary(self) -> dict[str, Any]:
+        """get_alert_statistics(), and `agent`: agent_alerts()."""
+        return {**self.get_alert_statistics(), "agent": self.agent_alerts()}
+
+    def agent_alerts(self) -> list[dict[str, Any]]:
+        """What the agent's own checks (docs/alerts.md) say of the run so far, the newest
+        first, in the form of `alerts`; `state` is active, resolved or ended. What is a second
+        old may be missing. [] without a run, or if it cannot be read, which is said once."""
+        folder, program = _machine.run_folder(), _program.find()
+        if folder is None or program is None or not os.path.isdir(folder):
+            return []
+        try:
+            done = subprocess.run([program, "alerts", "--json", folder], capture_output=True,
+                                  timeout=30, check=True)  # fmt: skip
+            rows = json.loads(done.stdout)["alerts"]
+        except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+            tell_once("monitor", f"the agent's alerts: {type(error).__name__}: {error}")
+            return []
+        return [_of_agent(row) for row in rows]
+
+
+def _of_agent(row: dict[str, Any]) -> dict[str, Any]:
+    """An alert of the agent's, as one of ours."""
+    return {
+        "id": row["id"],
+        "timestamp": int(row["since_ns"]) / 1e9,
+        "type": row["title"],
+        "alert_type": row["rule"],
+        "severity": "critical" if row["severity"] == "error" else row["severity"],
+        "message": row["text"],
+        "metadata": {key: row[key] for key in ("value", "limit", "unit", "host", "do")},
+        "acknowledged": row["acknowledged"] is not None,
+        "state": row["state"],
+    }
 
 
 class _Values(dict[str, Any]):

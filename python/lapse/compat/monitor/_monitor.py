@@ -59,11 +59,10 @@ class TrainingMonitor:
 
     config: a dict, the path of a YAML file, or None. thresholds: one of PRESETS, which the
     configuration's thresholds go before. console_style: "none" prints nothing.
-    `dashboard` (its address, if it was asked for), `alert_system`, `system_monitor` (another
-    may be assigned), `gradients` (a lapse.torch.Gradients, once a model was logged),
-    `current_epoch` (assign it), `missing`
-    (what the configuration asks for and is not there, with the reason; each is a warning
-    too). Nothing raises in training; a wrong argument or configuration is a ValueError.
+    `dashboard` (its address), `alert_system`, `system_monitor` (another may be assigned),
+    `gradients` (a lapse.torch.Gradients, once a model was logged), `current_epoch` (assign it),
+    `missing` (what the configuration asks for and is not there, with the reason; each is a
+    warning too). Nothing raises in training; a wrong argument or configuration is a ValueError.
 
     It records into the program's run if there is one, else into one of its own, which
     stop_monitoring() ends."""
@@ -196,10 +195,9 @@ class TrainingMonitor:
             self._tensorboard = nemo.TensorBoardMonitor(found.tensorboard_dir)
 
     def _serve(self) -> None:
-        found, speaks = self._settings, self.console_style != "none"
-        self.dashboard = _dashboard.told(
-            found.dashboard_host, found.dashboard_port, print if speaks else None, self._warn
-        )
+        found, say = self._settings, None if self.console_style == "none" else print
+        where = found.dashboard_host, found.dashboard_port
+        self.dashboard = _dashboard.told(*where, say, self._warn, found.dashboard_options)
 
     @property
     def _records(self) -> bool:
@@ -533,7 +531,7 @@ class TrainingMonitor:
                 "performance_recommendations": [one.to_dict() for one in recommend(session.seen)],
             }
         if self.alert_system is not None:
-            components["alert_system"] = self.alert_system.get_alert_statistics()
+            components["alert_system"] = self.alert_system.summary()
         return {
             "is_monitoring": self.is_monitoring,
             "start_time": self.training_start_time,
@@ -594,7 +592,7 @@ class TrainingMonitor:
         return made
 
     def _write_report(self) -> None:
-        alerts = self.alert_system.get_alert_statistics() if self.alert_system else {}
+        alerts = self.alert_system.summary() if self.alert_system else {}
         document = self._session.document(self.current_step, alerts)
         if self.console_style != "none":
             print(_report.block(document), flush=True)

@@ -37,6 +37,16 @@ _OURS = re.compile(
     r"alert_system\.[\w.]+|performance_tuning\.(max_events_per_second|flush_interval)|"
     r"metrics_collection\.flush_interval): "
 )
+_SERVE = {
+    "dashboard.refresh_interval": "--refresh",
+    "dashboard.title": "--title",
+    "dashboard.allowed_ips": "--allow-ip",
+    "dashboard.allowed_hosts": "--allow-host",
+    "dashboard.token_file": "--token-file",
+    "dashboard.tls_cert": "--tls-cert",
+    "dashboard.tls_key": "--tls-key",
+    "dashboard.max_clients": "--max-clients",
+}
 _PLACE = re.compile(r"^.*?:\d+:\d+: ")
 
 PICTURES = (
@@ -55,6 +65,7 @@ class Settings:
     dashboard: bool = False
     dashboard_host: str | None = None
     dashboard_port: int | None = None
+    dashboard_options: list[str] = field(default_factory=list)  # further ones of lapse serve
     alerts: bool = True
     performance: bool = True
     files: bool = True
@@ -126,6 +137,20 @@ def _read(config: Any) -> tuple[dict[str, Any], dict[str, str], list[str], dict[
             return {}, {}, [], {}
 
 
+def _dashboard(config: Any, values: Mapping[str, Any], given: Any) -> list[str]:
+    """What the server is told of the block `dashboard`: the file, or options."""
+    if config is not None and not isinstance(config, Mapping):
+        return ["--config", os.path.abspath(config)]
+    found = []
+    for key, option in _SERVE.items():
+        if given(key):
+            texts = values[key] if isinstance(values[key], list) else [values[key]]
+            if option.startswith(("--tls", "--token")):
+                texts = [os.path.abspath(text) for text in texts]
+            found += [word for text in texts for word in (option, str(text))]
+    return found
+
+
 def _missing(pictures: Any, notes: list[str]) -> dict[str, str]:
     """What is asked for and is not there, or has no effect."""
     found = {}
@@ -163,6 +188,7 @@ def settings(
         dashboard=on and of("dashboard.enabled", usual=False),
         dashboard_host=of("dashboard.host"),
         dashboard_port=of("dashboard.port"),
+        dashboard_options=_dashboard(config, values, given),
         alerts=on and of("alert.enabled", usual=True),
         performance=on and of("enable_performance_monitor", usual=True),
         files=own.get("enable_metrics_collector", True),

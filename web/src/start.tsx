@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import "./style.css";
 import { render } from "preact";
 import { App } from "./app";
 import { themeInit } from "./theme";
 
-themeInit();
-render(<App />, document.getElementById("app") as HTMLElement);
+export function start(): void {
+	themeInit();
+	render(<App />, document.getElementById("app") as HTMLElement);
+}
