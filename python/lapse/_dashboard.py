@@ -119,7 +119,7 @@ class Own:
         raise RuntimeError(why)
 
     def _try(self, command: list[str]) -> str:
-        """"": it serves; else what it says."""
+        """Why it does not serve; an empty text: it does."""
         run = _machine.run_folder()
         environment = dict(os.environ)
         if run:  # the usual folder of runs need not be there yet, other than one that is named

@@ -65,7 +65,7 @@ struct compare_result {
 
 /* A sample that is a trend has no level: no verdict.
  * With a correlation of 0.7 between neighbours, intervals of 400 points that are called 95 % have
- * the truth in 87 of 100 cases (tests/unit/analyse/test_compare.c), without blocks in 56.
+ * the truth in 86 of 100 cases (tests/unit/analyse/test_compare.c), without blocks in 61.
  *
  * b against a: values in their order, none NaN, at most COMPARE_POINTS_MAX each. The same input
  * gives the same result. 0, -EINVAL, -ENOMEM. */

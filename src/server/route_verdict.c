@@ -402,7 +402,7 @@ static void verdict_document(struct http_reply *reply, const struct verdict_answ
 	json_kstr(
 		&j, "why_not",
 		s->n == 0
-			? (a->steps.of > 0
+			? (a->steps.of > 0 || a->is_part
 				   ? "None of the recorded steps is in what was asked for."
 				   : "No steps are recorded: `with lapse.step():` around each, or "
 				     "a callback of your framework.")

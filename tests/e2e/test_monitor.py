@@ -122,6 +122,7 @@ def test_dashboard_of_a_simulated_run_is_as_configured(lapse):
     port = free_port()
     (lapse.folder / "m.yaml").write_text(
         f"dashboard: {{enabled: true, port: {port}, refresh_interval: 5, title: Ours}}\n")
+    del lapse.env["LAPSE_DASHBOARD"]  # the environment comes before the file
     process = lapse.start("monitor", "--config", "m.yaml", "--simulate", "--simulate_steps", "600")
     url = f"http://127.0.0.1:{port}/"
     for line in process.stderr:

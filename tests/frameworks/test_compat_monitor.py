@@ -515,7 +515,7 @@ def test_distributed(place, mode):
 
 
 SERVED = """
-import json, sys, time, urllib.request
+import json, sys, time, urllib.error, urllib.request
 from lapse.compat.monitor import TrainingMonitor
 import torch
 torch.set_num_threads(1)
@@ -536,9 +536,17 @@ def get(what):
     with urllib.request.urlopen(monitor.dashboard + what, timeout=20) as answer:
         return json.load(answer)
 
+def alerts():
+    try:
+        return get("api/alerts")
+    except urllib.error.HTTPError:  # no run yet: the server looks for runs once a second
+        return []
+
+while time.monotonic() < end and not alerts():
+    time.sleep(0.1)
 print("RESULT " + json.dumps({
     "url": monitor.dashboard, "health": get("healthz"), "info": get("api/v1/info"),
-    "agent": agent, "alerts": get("api/alerts")}), flush=True)
+    "agent": agent, "alerts": alerts()}), flush=True)
 monitor.stop_monitoring()
 with open(monitor.report_path) as file:
     print("REPORT " + json.dumps(json.load(file)["alerts"]))

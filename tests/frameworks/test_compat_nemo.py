@@ -5,7 +5,6 @@ loader, prometheus_client, scipy, psutil, a mail server of the test's own)."""
 import base64
 import importlib
 import json
-import os
 import random
 import shutil
 import signal
@@ -895,7 +894,7 @@ def test_dashboard(monkeypatch, tmp_path):
     assert dashboard.url is None
     with pytest.raises(urllib.error.URLError):
         ask(url)
-    with pytest.raises(RuntimeError, match="192.0.2.1"):
+    with pytest.raises(RuntimeError, match=r"192\.0\.2\.1"):
         nemo.MonitoringDashboard(host="192.0.2.1").start()
     monkeypatch.setenv("LAPSE_BIN", str(tmp_path / "nowhere"))
     with pytest.raises(RuntimeError, match="nowhere: No such file"):
