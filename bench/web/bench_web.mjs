@@ -97,10 +97,14 @@ async function paint(browser, address, isOurs) {
 	const page = await context.newPage();
 
 	await page.addInitScript(watch, isOurs);
+	// A new window loads pages of the browser's own; they are to be there before ours is asked.
+	await page.waitForTimeout(1200);
 	await page.goto(address);
 	await page.waitForFunction(() => window.paintedAt, undefined, { polling: 50, timeout: 30_000 });
 	const at = await page.evaluate(() => window.paintedAt);
 
+	// What else the page asks for is not to be there when the next one is measured.
+	await page.waitForLoadState("networkidle");
 	await context.close();
 	return at;
 }

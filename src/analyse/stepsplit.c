@@ -135,12 +135,14 @@ static int stepsplit_by_begin(const void *a, const void *b)
 }
 
 #define STEPSPLIT_DEPTH 64u /* spans open at once; deeper ones count for these */
+#define STEPSPLIT_FAR (INT64_C(1) << 61) /* no clock tells more; differences fit */
 
 struct stepsplit_sweep {
 	struct stepsplit *s;
 	size_t first, end; /* steps of this process */
 	size_t at;         /* the step that the next instant may lie in */
 	int64_t now;
+	int64_t *before; /* of each step: ns of those before it */
 	struct stepsplit_span open[STEPSPLIT_DEPTH];
 	size_t n_open;
 };
@@ -198,34 +200,50 @@ static void stepsplit_until(struct stepsplit_sweep *w, int64_t to)
 		w->now = to;
 }
 
-/* How much of the span lies in steps, whatever their thread. */
-static double stepsplit_inside(const struct stepsplit *s, size_t first, size_t end,
-			       const struct stepsplit_span *span)
+/* The first step that ends after a time, or (by_start) that does not begin before it. */
+static size_t stepsplit_first(const struct stepsplit_sweep *w, int64_t at, bool by_start)
 {
-	size_t lo = first, hi = end, mid;
-	int64_t a, b;
-	double ns = 0;
+	size_t lo = w->first, hi = w->end, mid;
 
 	while (lo < hi) {
 		mid = lo + (hi - lo) / 2;
-		if (s->steps[mid].end <= span->start)
+		if (by_start ? w->s->steps[mid].start < at : w->s->steps[mid].end <= at)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	for (; lo < end && s->steps[lo].start < span->end; lo++) {
-		a = s->steps[lo].start > span->start ? s->steps[lo].start : span->start;
-		b = s->steps[lo].end < span->end ? s->steps[lo].end : span->end;
-		ns += b > a ? (double)(b - a) : 0;
-	}
-	return ns;
+	return lo;
+}
+
+/* How much of the span lies in steps, whatever their thread. */
+static double stepsplit_inside(const struct stepsplit_sweep *w, const struct stepsplit_span *span)
+{
+	size_t lo = stepsplit_first(w, span->start, false);
+	size_t hi = stepsplit_first(w, span->end, true);
+	const struct stepsplit_step *a = &w->s->steps[lo], *b;
+	int64_t ns;
+
+	if (lo >= hi)
+		return 0;
+	b = &w->s->steps[hi - 1];
+	ns = w->before[hi - 1 - w->first] - w->before[lo - w->first] + b->end - b->start;
+	if (a->start < span->start)
+		ns -= span->start - a->start;
+	if (b->end > span->end)
+		ns -= b->end - span->end;
+	return (double)ns;
+}
+
+static int64_t stepsplit_near(int64_t ns)
+{
+	return ns < -STEPSPLIT_FAR ? -STEPSPLIT_FAR : ns > STEPSPLIT_FAR ? STEPSPLIT_FAR : ns;
 }
 
 /* Room for the steps; where one begins before the one before it ends it is cut. */
 static void stepsplit_take(struct stepsplit *s, uint32_t rank, const struct stepsplit_step *steps,
 			   size_t n)
 {
-	int64_t last = INT64_MIN;
+	int64_t last = INT64_MIN, sum;
 	size_t i;
 
 	if (s->n + n > s->cap) {
@@ -238,9 +256,12 @@ static void stepsplit_take(struct stepsplit *s, uint32_t rank, const struct step
 
 		*to = steps[i];
 		to->rank = rank;
+		to->start = stepsplit_near(to->start);
+		to->end = stepsplit_near(to->end);
 		if (to->start < last)
 			to->start = last;
-		if (to->end < to->start)
+		if (to->end < to->start ||
+		    __builtin_add_overflow(s->sum, to->end - to->start, &sum))
 			to->end = to->start;
 		last = to->end;
 		s->sum += to->end - to->start;
@@ -250,61 +271,90 @@ static void stepsplit_take(struct stepsplit *s, uint32_t rank, const struct step
 }
 
 /* What of a span lies between the steps. */
-static void stepsplit_between(struct stepsplit *s, size_t first, size_t end,
-			      const struct stepsplit_span *span)
+static void stepsplit_between(const struct stepsplit_sweep *w, const struct stepsplit_span *span)
 {
 	struct stepsplit_span cut = *span;
+	struct stepsplit *s = w->s;
 	double ns;
 
-	if (cut.start < s->steps[first].start)
-		cut.start = s->steps[first].start;
-	if (cut.end > s->steps[end - 1].end)
-		cut.end = s->steps[end - 1].end;
+	if (cut.start < s->steps[w->first].start)
+		cut.start = s->steps[w->first].start;
+	if (cut.end > s->steps[w->end - 1].end)
+		cut.end = s->steps[w->end - 1].end;
 	if (cut.end <= cut.start)
 		return;
-	ns = (double)(cut.end - cut.start) - stepsplit_inside(s, first, end, &cut);
+	ns = (double)(cut.end - cut.start) - stepsplit_inside(w, &cut);
 	s->outside[span->part] += ns;
 	s->n_outside[span->part] += 2 * ns > (double)(cut.end - cut.start);
 }
 
-void stepsplit_add(struct stepsplit *s, uint32_t rank, struct stepsplit_step *steps, size_t n_steps,
-		   struct stepsplit_span *spans, size_t n_spans)
+/* The spans in the order of their begins: what is of the steps' thread is swept. */
+static void stepsplit_spans(struct stepsplit_sweep *w, struct stepsplit_span *spans, size_t n,
+			    uint32_t thread)
 {
-	struct stepsplit_sweep w = {.s = s, .first = s->n, .at = s->n, .now = INT64_MIN};
+	struct stepsplit *s = w->s;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		spans[i].start = stepsplit_near(spans[i].start);
+		spans[i].end = stepsplit_near(spans[i].end);
+	}
+	if (n > 0)
+		qsort(spans, n, sizeof(*spans), stepsplit_by_begin);
+	for (i = 0; i < n; i++) {
+		if (spans[i].end <= spans[i].start || spans[i].part >= s->n_parts - 1)
+			continue;
+		if (spans[i].thread != thread) {
+			s->beside[spans[i].part] += stepsplit_inside(w, &spans[i]);
+			continue;
+		}
+		stepsplit_between(w, &spans[i]);
+		stepsplit_until(w, spans[i].start);
+		if (w->n_open < STEPSPLIT_DEPTH)
+			w->open[w->n_open++] = spans[i];
+	}
+	stepsplit_until(w, INT64_MAX);
+}
+
+/* What no span has. */
+static void stepsplit_rest(struct stepsplit *s, size_t first)
+{
 	size_t i, k, other = s->n_parts - 1;
 	double used;
 
-	if (n_steps == 0)
-		return;
-	qsort(steps, n_steps, sizeof(*steps), stepsplit_by_start);
-	if (n_spans > 0)
-		qsort(spans, n_spans, sizeof(*spans), stepsplit_by_begin);
-	stepsplit_take(s, rank, steps, n_steps);
-	w.end = s->n;
-	s->span += s->steps[w.end - 1].end - s->steps[w.first].start;
-	for (i = 0; i < n_spans; i++) {
-		if (spans[i].end <= spans[i].start || spans[i].part >= other)
-			continue;
-		if (spans[i].thread != steps[0].thread) {
-			s->beside[spans[i].part] += stepsplit_inside(s, w.first, w.end, &spans[i]);
-			continue;
-		}
-		stepsplit_between(s, w.first, w.end, &spans[i]);
-		stepsplit_until(&w, spans[i].start);
-		if (w.n_open < STEPSPLIT_DEPTH)
-			w.open[w.n_open++] = spans[i];
-	}
-	stepsplit_until(&w, INT64_MAX);
 	s->total[other] = s->sum;
 	for (k = 0; k < other; k++)
 		s->total[other] -= s->total[k];
-	for (i = w.first; i < w.end; i++) {
+	for (i = first; i < s->n; i++) {
 		used = 0;
 		for (k = 0; k < other; k++)
 			used += (double)s->ns[i * s->n_parts + k];
 		used = (double)(s->steps[i].end - s->steps[i].start) - used;
 		s->ns[i * s->n_parts + other] = used > 0 ? (float)used : 0;
 	}
+}
+
+void stepsplit_add(struct stepsplit *s, uint32_t rank, struct stepsplit_step *steps, size_t n_steps,
+		   struct stepsplit_span *spans, size_t n_spans)
+{
+	struct stepsplit_sweep w = {.s = s, .first = s->n, .at = s->n, .now = INT64_MIN};
+	size_t i;
+
+	if (n_steps == 0)
+		return;
+	qsort(steps, n_steps, sizeof(*steps), stepsplit_by_start);
+	stepsplit_take(s, rank, steps, n_steps);
+	w.end = s->n;
+	if (__builtin_add_overflow(s->span, s->steps[w.end - 1].end - s->steps[w.first].start,
+				   &s->span))
+		s->span = INT64_MAX;
+	w.before = xcalloc(n_steps, sizeof(*w.before));
+	for (i = 1; i < n_steps; i++)
+		w.before[i] = w.before[i - 1] + s->steps[w.first + i - 1].end -
+			      s->steps[w.first + i - 1].start;
+	stepsplit_spans(&w, spans, n_spans, steps[0].thread);
+	free(w.before);
+	stepsplit_rest(s, w.first);
 }
 
 void stepsplit_move(struct stepsplit *s, size_t part, double ns)
@@ -453,8 +503,9 @@ static void stepsplit_bin_add(const struct stepsplit *s, struct stepsplit_bin *b
 
 size_t stepsplit_bins(const struct stepsplit *s, struct stepsplit_bin *ret, size_t n)
 {
-	int64_t lo = INT64_MAX, hi = INT64_MIN, width;
-	size_t i, k, used = 0;
+	int64_t lo = INT64_MAX, hi = INT64_MIN;
+	size_t i, k, at, used = 0;
+	uint64_t width;
 
 	for (i = 0; i < s->n; i++) {
 		lo = s->steps[i].number < lo ? s->steps[i].number : lo;
@@ -462,10 +513,13 @@ size_t stepsplit_bins(const struct stepsplit *s, struct stepsplit_bin *ret, size
 	}
 	if (s->n == 0 || n == 0)
 		return 0;
-	width = (int64_t)(((uint64_t)hi - (uint64_t)lo) / n) + 1;
+	/* Steps without a number have the lowest one: a distance needs all 64 bits. */
+	width = ((uint64_t)hi - (uint64_t)lo) / n + 1;
 	memset(ret, 0, n * sizeof(*ret));
-	for (i = 0; i < s->n; i++)
-		stepsplit_bin_add(s, &ret[(s->steps[i].number - lo) / width], i);
+	for (i = 0; i < s->n; i++) {
+		at = width ? ((uint64_t)s->steps[i].number - (uint64_t)lo) / width : 0;
+		stepsplit_bin_add(s, &ret[at], i);
+	}
 	for (i = 0; i < n; i++) {
 		if (ret[i].count == 0)
 			continue;
@@ -480,8 +534,8 @@ size_t stepsplit_bins(const struct stepsplit *s, struct stepsplit_bin *ret, size
 
 bool stepsplit_histogram(const struct stepsplit *s, double *edges, uint64_t *counts, size_t n)
 {
-	double *v, low, high;
-	size_t i, at;
+	double *v, low, high, place;
+	size_t i;
 
 	if (s->n == 0 || n == 0)
 		return false;
@@ -497,8 +551,8 @@ bool stepsplit_histogram(const struct stepsplit *s, double *edges, uint64_t *cou
 		edges[i] = low + (high - low) * (double)i / (double)n;
 	memset(counts, 0, n * sizeof(*counts));
 	for (i = 0; i < s->n; i++) {
-		at = (size_t)((v[i] - low) / (high - low) * (double)n);
-		counts[at < n ? at : n - 1]++;
+		place = (v[i] - low) / (high - low) * (double)n;
+		counts[place < (double)n ? (size_t)place : n - 1]++;
 	}
 	free(v);
 	return true;

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "wire/rendezvous.h"
 #include "wire/run.h"
+#include "wire/wire.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -98,6 +99,54 @@ static char *servewatch_root(int runs, const char *name)
 	return root;
 }
 
+/* The folder of runs of a program that began its run itself, for which nothing lies in runs/:
+ * its ring names it. The caller frees it. NULL: none, or one of `lapse run`. */
+static char *servewatch_ring_root(int dirfd, int rings, const char *name)
+{
+	struct wire_ring ring;
+	char run[sizeof(ring.run) + 16], *root = NULL;
+	int fd = openat(rings, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    pread(fd, &ring, sizeof(ring), 0) == sizeof(ring) && ring.magic == WIRE_MAGIC_RING &&
+	    ring.major <= WIRE_MAJOR && ring.store_dir[0] == '/' &&
+	    memchr(ring.store_dir, 0, sizeof(ring.store_dir)) &&
+	    memchr(ring.run, 0, sizeof(ring.run)) && !strchr(ring.run, '/')) {
+		snprintf(run, sizeof(run), "runs/%s.run", ring.run);
+		if (faccessat(dirfd, run, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			root = realpath(ring.store_dir, NULL); /* NULL: not there yet */
+	}
+	if (fd >= 0)
+		close(fd);
+	return root;
+}
+
+static void servewatch_rings(const struct servewatch *w, int (*fn)(void *arg, const char *root),
+			     void *arg)
+{
+	int fd = openat(w->dirfd, "rings", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *one;
+	const char *dot;
+	char *root;
+	int r = 0;
+
+	if (!d && fd >= 0)
+		close(fd);
+	while (d && !r && (one = readdir(d))) {
+		dot = strrchr(one->d_name, '.');
+		if (!dot || strcmp(dot, ".ring"))
+			continue;
+		root = servewatch_ring_root(w->dirfd, dirfd(d), one->d_name);
+		if (root)
+			r = fn(arg, root);
+		free(root);
+	}
+	if (d)
+		closedir(d);
+}
+
 bool servewatch_look(const struct servewatch *w, int (*fn)(void *arg, const char *root), void *arg)
 {
 	int fd = openat(w->dirfd, "runs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -122,5 +171,7 @@ bool servewatch_look(const struct servewatch *w, int (*fn)(void *arg, const char
 	}
 	if (d)
 		closedir(d);
+	if (!r)
+		servewatch_rings(w, fn, arg);
 	return alive;
 }

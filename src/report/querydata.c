@@ -27,28 +27,24 @@ void querydata_done(struct querydata *q)
 		free(q->series[i].name);
 	for (i = 0; i < q->n_groups; i++)
 		free(q->groups[i]);
+	free(q->chosen);
 	free(q->series);
 	free(q->results);
 	free(q->groups);
 	free(q->bands);
 }
 
-/* Is it among the first n? */
-static bool querydata_has(const struct querydata *q, size_t n, const struct store_series *s,
-			  bool rate)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		if (q->series[i].s == s && q->series[i].rate == rate)
-			return true;
-	return false;
-}
-
+/* Once each, itself and as a rate. */
 static void querydata_add(struct querydata *q, const struct store_series *s, bool rate)
 {
 	struct querydata_series *to;
+	size_t at = (size_t)(s - q->v->series);
 
+	if (!q->chosen)
+		q->chosen = xcalloc(q->v->n_series, 1);
+	if (q->chosen[at] & (1u << rate))
+		return;
+	q->chosen[at] |= (unsigned char)(1u << rate);
 	q->series = xgrow(q->series, q->n, &q->cap, sizeof(*q->series));
 	to = &q->series[q->n++];
 	*to = (struct querydata_series){.s = s, .rate = rate};
@@ -65,7 +61,7 @@ static int querydata_no_rate(const char *asked, const struct store_series *s, st
 int querydata_choose(struct querydata *q, const char *pattern, struct err *e)
 {
 	const struct store_series *wrong = NULL;
-	size_t i, before = q->n, found = 0;
+	size_t i, found = 0;
 	struct store_match *m;
 	bool rate;
 	int r = store_match_new(pattern, e, &m);
@@ -82,8 +78,7 @@ int querydata_choose(struct querydata *q, const char *pattern, struct err *e)
 			wrong = s;
 			continue;
 		}
-		if (!querydata_has(q, before, s, rate))
-			querydata_add(q, s, rate);
+		querydata_add(q, s, rate);
 		found++;
 	}
 	store_match_free(m);
@@ -122,8 +117,7 @@ int querydata_choose_id(struct querydata *q, const char *id, struct err *e)
 		return err_set(e, -ENOENT, "no series has the id \"%s\" (HOST/NUMBER)", id);
 	if (rate && s->kind != SINK_COUNTER)
 		return querydata_no_rate(id, s, e);
-	if (!querydata_has(q, q->n, s, rate))
-		querydata_add(q, s, rate);
+	querydata_add(q, s, rate);
 	return 0;
 }
 

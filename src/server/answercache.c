@@ -21,7 +21,7 @@ struct answercache {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct answercache_one *first;
-	size_t most, bytes;
+	size_t most, bytes, n; /* n: answers */
 	unsigned at_once, making;
 };
 
@@ -85,7 +85,7 @@ static void answercache_trim(struct answercache *c)
 {
 	struct answercache_one **at, **last, *gone;
 
-	while (c->bytes > c->most) {
+	while (c->bytes > c->most || c->n > ANSWERCACHE_MAX) {
 		last = NULL;
 		for (at = &c->first; *at; at = &(*at)->next)
 			if (!(*at)->is_being_made)
@@ -95,6 +95,7 @@ static void answercache_trim(struct answercache *c)
 		gone = *last;
 		*last = gone->next;
 		c->bytes -= gone->len;
+		c->n--;
 		answercache_free_one(gone);
 	}
 }
@@ -154,6 +155,7 @@ void answercache_put(struct answercache *c, const char *key, const struct buf *m
 		if (made->len)
 			memcpy(one->data, made->data, made->len);
 		c->bytes += one->len;
+		c->n++;
 		answercache_trim(c);
 	}
 	pthread_cond_broadcast(&c->changed);

@@ -14,6 +14,8 @@
 
 struct answercache;
 
+#define ANSWERCACHE_MAX 1024u /* answers, however small: keys take room, too */
+
 /* most: bytes of all answers; an answer of more than half of it is not kept. at_once: so many
  * may be made at a time. */
 struct answercache *answercache_new(size_t most, unsigned at_once);

@@ -195,7 +195,7 @@ static void artifacts_walk(struct artifacts *a, int dirfd, const char *under, in
 			close(fd);
 		return;
 	}
-	while ((one = readdir(d))) {
+	while (!a->is_cut && (one = readdir(d))) {
 		if (artifacts_is_own(one->d_name) ||
 		    fstatat(fd, one->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
 		    snprintf(name, sizeof(name), "%s%s", under, one->d_name) >=
@@ -416,7 +416,8 @@ int artifacts_open(const struct runview *v, const char *name, bool folders, char
 		if (store_reader_events(v->reader, artifacts_event, &ev, &e) < 0 || !ev.found[0])
 			return -ENOENT;
 		fd = artifacts_elsewhere(ev.found, real, st, &why);
-		snprintf(out, cap, "%s", real);
+		if (fd >= 0) /* else real may be anything */
+			snprintf(out, cap, "%s", real);
 		return fd;
 	}
 	if (!beneath_is_plain(name) || artifacts_has_own(name))

@@ -236,7 +236,6 @@ static void ask_init(void)
 bool ask_is_known(const struct route_ask *a, const struct server_run *run, struct http_reply *reply)
 {
 	const struct http_request *r = a->request;
-	const char *have = http_field(r, "If-None-Match");
 	uint64_t question = map_hash(r->path, strlen(r->path)), one[3];
 	size_t i;
 
@@ -249,7 +248,7 @@ bool ask_is_known(const struct route_ask *a, const struct server_run *run, struc
 	}
 	snprintf(reply->etag, sizeof(reply->etag), "\"%llx-%llx\"",
 		 (unsigned long long)(question ^ ask_process), (unsigned long long)run->version);
-	return have && strstr(have, reply->etag);
+	return http_knows(r, reply->etag);
 }
 
 void ask_wrong(struct http_reply *reply, const struct err *e)

@@ -85,13 +85,37 @@ static const struct store_series *comparedata_find(const struct runview *v,
 struct comparedata_wish {
 	struct store_match **matches;
 	size_t n;
+	struct map others; /* keys of series of the runs behind the first */
 };
+
+static char *comparedata_key(const struct store_series *s)
+{
+	return xasprintf("%d %s{%s}", (int)s->kind, s->name, s->labels);
+}
+
+static void comparedata_note_others(const struct comparedata *d, struct comparedata_wish *w)
+{
+	size_t run, i;
+	char *key;
+
+	for (run = 1; run < d->n && w->n == 0; run++)
+		for (i = 0; i < d->runs[run].run->v.n_series; i++) {
+			if (!comparedata_can(&d->runs[run].run->v.series[i]))
+				continue;
+			key = comparedata_key(&d->runs[run].run->v.series[i]);
+			map_put(&w->others, key, strlen(key), 1);
+			free(key);
+		}
+}
 
 static bool comparedata_wanted(const struct comparedata *d, size_t run, size_t i,
 			       const struct comparedata_wish *w)
 {
 	const struct store_series *s = &d->runs[run].run->v.series[i];
 	struct comparedata_metric m;
+	uint64_t is;
+	char *key;
+	bool has;
 	size_t k;
 
 	if (!comparedata_can(s))
@@ -104,10 +128,10 @@ static bool comparedata_wanted(const struct comparedata *d, size_t run, size_t i
 	comparedata_describe(&m, s);
 	if (m.order > (int)ARRAY_LEN(comparedata_first) && strcmp(s->source, "record") != 0)
 		return false; /* one of the many readings of the machine */
-	for (k = 1; k < d->n; k++)
-		if (comparedata_find(&d->runs[k].run->v, &m))
-			return true;
-	return false;
+	key = comparedata_key(s);
+	has = map_get(&w->others, key, strlen(key), &is);
+	free(key);
+	return has;
 }
 
 static int comparedata_order(const void *a, const void *b)
@@ -136,7 +160,7 @@ static void comparedata_collect(struct comparedata *d, const struct comparedata_
 
 			if (!comparedata_wanted(d, run, i, w))
 				continue;
-			key = xasprintf("%d %s{%s}", (int)s->kind, s->name, s->labels);
+			key = comparedata_key(s);
 			if (!map_get(&seen, key, strlen(key), &before)) {
 				map_put(&seen, key, strlen(key), 1);
 				d->metrics =
@@ -157,8 +181,12 @@ int comparedata_choose(struct comparedata *d, const char *const *patterns, size_
 
 	for (; w.n < n && !err; w.n += !err)
 		err = store_match_new(patterns[w.n], e, &w.matches[w.n]);
-	if (!err)
+	map_init(&w.others);
+	if (!err) {
+		comparedata_note_others(d, &w);
 		comparedata_collect(d, &w);
+	}
+	map_done(&w.others);
 	if (!err && n > 0 && d->n_metrics == 0)
 		err = err_set(e, -ENOENT, "none of these runs has a series that matches %.100s",
 			      patterns[0]);

@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "report/export.h"
 
+#define COMPAT_LATE_NS 60000000000LL
+
 void compat_table_done(struct compat_table *t)
 {
 	size_t i;
@@ -59,26 +61,69 @@ void compat_set(struct compat_row *row, size_t column, double v)
 	row->has[column] = true;
 }
 
+/* The last points of a series so far, in order of arrival. */
+struct compat_tail {
+	struct store_point *v;
+	size_t n, cap, limit;
+};
+
+static int compat_tail_block(void *arg, const struct store_block *b)
+{
+	struct compat_tail *t = arg;
+	size_t i, gone;
+
+	for (i = 0; i < b->n; i++) {
+		if (t->n >= 2 * t->limit) {
+			gone = t->n - t->limit;
+			memmove(t->v, t->v + gone, t->limit * sizeof(*t->v));
+			t->n = t->limit;
+		}
+		t->v = xgrow(t->v, t->n, &t->cap, sizeof(*t->v));
+		t->v[t->n++] = (struct store_point){.time_ns = b->time_ns[i],
+						    .step = b->step[i],
+						    .value = b->value[i],
+						    .segment = b->segment};
+	}
+	return 0;
+}
+
+/* When the first of the last points was: what is before it need not be read. Asking for
+ * each of them would read its chunk again and again. */
+static int compat_last_since(const struct runview *v, const struct store_series *s, size_t limit,
+			     struct store_range *ret, struct err *e)
+{
+	const struct store_place place = {{s->host, s->id}, s->count - limit};
+	struct store_point first;
+	int err;
+
+	*ret = (struct store_range){.all_segments = true};
+	if (s->count <= limit)
+		return 0;
+	err = store_reader_at(v->reader, &place, 1, e, &first);
+	if (err || first.time_ns == INT64_MIN)
+		return err;
+	ret->by_time = true;
+	/* Points may come late: more are read than are kept. */
+	ret->time_min = first.time_ns < INT64_MIN + COMPAT_LATE_NS ? INT64_MIN
+								    : first.time_ns - COMPAT_LATE_NS;
+	ret->time_max = INT64_MAX;
+	return 0;
+}
+
 int compat_last(const struct runview *v, const struct store_series *s, size_t limit,
 		void (*fn)(void *arg, const struct store_point *p), void *arg, struct err *e)
 {
-	uint64_t left = s->count - s->lost;
-	size_t n = left < limit ? (size_t)left : limit, i, k, part;
-	struct store_place *places = xcalloc(STORE_REFS_MAX, sizeof(*places));
-	struct store_point *points = xcalloc(STORE_REFS_MAX, sizeof(*points));
-	int err = 0;
+	struct compat_tail t = {.limit = limit};
+	struct store_range range;
+	size_t i;
+	int err = compat_last_since(v, s, limit, &range, e);
 
-	for (i = 0; i < n && !err; i += part) {
-		part = n - i < STORE_REFS_MAX ? n - i : STORE_REFS_MAX;
-		for (k = 0; k < part; k++)
-			places[k] = (struct store_place){{s->host, s->id}, s->count - n + i + k};
-		err = store_reader_at(v->reader, places, part, e, points);
-		for (k = 0; k < part && !err; k++)
-			if (points[k].time_ns != INT64_MIN)
-				fn(arg, &points[k]);
-	}
-	free(places);
-	free(points);
+	if (!err)
+		err = store_reader_blocks(v->reader, s->host, s->id, &range, compat_tail_block, &t,
+					  e);
+	for (i = t.n > limit ? t.n - limit : 0; i < t.n && !err; i++)
+		fn(arg, &t.v[i]);
+	free(t.v);
 	return err;
 }
 

@@ -93,6 +93,13 @@ static bool guard_cookie(const char *cookies, uint16_t port, char out[GUARD_TOKE
 	return false;
 }
 
+/* Has it the server's token as a header? */
+static bool guard_has_header(const struct guard_rules *rules, const struct guard_request *r)
+{
+	return rules->token && r->authorization && !strncasecmp(r->authorization, "Bearer ", 7) &&
+	       guard_equal(r->authorization + 7, rules->token);
+}
+
 /* Has the request the token in one of its places? */
 static enum guard_answer guard_has_token(const struct guard_rules *rules,
 					 const struct guard_request *r)
@@ -226,7 +233,7 @@ static enum guard_answer guard_may_act(const struct guard_rules *rules,
 				       const struct guard_request *r)
 {
 	bool has_page = r->page_token && guard_equal(r->page_token, rules->page);
-	bool has_header = rules->token && r->authorization;
+	bool has_header = guard_has_header(rules, r);
 
 	if (!guard_is_json(r->content_type))
 		return GUARD_TYPE;

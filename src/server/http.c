@@ -83,22 +83,28 @@ static void http_head(struct http_call *call, const char *url, const char *metho
 	http_conn_wait(call->http, call->conn, HTTP_BODY);
 }
 
-/* To the workers; it sleeps until one has answered. */
-static void http_ask(struct http_call *call)
+/* To the workers; it sleeps until one has answered. When they are about to end it must not:
+ * nobody would wake it, and libmicrohttpd does not stop with one that sleeps. */
+static enum MHD_Result http_ask(struct http_call *call)
 {
 	struct http *h = call->http;
+	bool is_stopping;
 
 	call->is_asked = true;
 	call->request.body = buf_str(&call->body);
 	call->request.body_len = call->body.len;
 	http_conn_wait(h, call->conn, HTTP_ANSWER);
-	h->api->suspend_connection(call->mhd);
 	pthread_mutex_lock(&h->lock);
-	*h->last = call;
-	h->last = &call->next;
-	h->counts.requests++;
-	pthread_cond_signal(&h->work);
+	is_stopping = h->is_stopping;
+	if (!is_stopping) {
+		h->api->suspend_connection(call->mhd);
+		*h->last = call;
+		h->last = &call->next;
+		h->counts.requests++;
+		pthread_cond_signal(&h->work);
+	}
 	pthread_mutex_unlock(&h->lock);
+	return is_stopping ? MHD_NO : MHD_YES;
 }
 
 static enum MHD_Result http_step(void *arg, struct MHD_Connection *mhd, const char *url,
@@ -124,9 +130,7 @@ static enum MHD_Result http_step(void *arg, struct MHD_Connection *mhd, const ch
 	}
 	if (call->is_answered)
 		return http_send(call);
-	if (!call->is_asked)
-		http_ask(call);
-	return MHD_YES;
+	return call->is_asked ? MHD_YES : http_ask(call);
 }
 
 static void http_reply_done(struct http_reply *r)
@@ -185,6 +189,7 @@ static void *http_work(void *arg)
 	while ((call = http_next(h))) {
 		buf_init(&call->reply.body, HTTP_REPLY_MAX);
 		h->o.answer(h->o.arg, &call->request, &call->reply);
+		http_prepare(call);
 		call->is_answered = true;
 		h->api->resume_connection(call->mhd);
 	}

@@ -43,6 +43,8 @@ struct http_request {
 
 /* A field of the head, NULL: it is not there. */
 const char *http_field(const struct http_request *r, const char *name);
+/* Has the client the version with this ETag? Then an empty answer with it becomes 304. */
+bool http_knows(const struct http_request *r, const char *etag);
 
 /* An answer that goes on: bytes are put by any thread, sent as the client takes them. */
 struct http_stream;

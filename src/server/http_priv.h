@@ -38,7 +38,7 @@ struct http_call {
 	struct buf body;
 	struct http_reply reply;
 	char *method, *path;
-	bool is_asked, is_answered, has_nul;
+	bool is_asked, is_answered, has_nul, is_gzip;
 };
 
 struct http {
@@ -69,6 +69,8 @@ void http_conn_notify(void *arg, struct MHD_Connection *c, void **socket_arg,
 void http_conn_wait(struct http *h, struct http_conn *c, enum http_wait wait);
 void *http_conn_sweep(void *arg);
 
+/* By a worker, as it may take long: make the reply's bytes those that the client takes. */
+void http_prepare(struct http_call *call);
 /* Give the reply to libmicrohttpd; frees what is in it. */
 enum MHD_Result http_send(struct http_call *call);
 struct MHD_Response *http_stream_response(const struct mhd_api *api, struct MHD_Connection *mhd,

@@ -40,14 +40,13 @@ static bool http_lists(const char *list, const char *word)
 	return false;
 }
 
-/* The client has it already. Tags are compared weakly, as If-None-Match is. */
-static bool http_is_known(const struct http_call *call)
+/* Tags are compared weakly, as If-None-Match is. */
+bool http_knows(const struct http_request *r, const char *tag)
 {
-	const char *have = http_field(&call->request, "If-None-Match"), *tag = call->reply.etag;
+	const char *have = http_field(r, "If-None-Match"), *p;
 	size_t n = strlen(tag);
-	const char *p;
 
-	if (!have || !*tag || call->reply.status != 200)
+	if (!have || !*tag)
 		return false;
 	if (!strcmp(have, "*"))
 		return true;
@@ -55,6 +54,11 @@ static bool http_is_known(const struct http_call *call)
 		if (!p[n] || strchr(" ,", p[n]))
 			return true;
 	return false;
+}
+
+static bool http_is_known(const struct http_call *call)
+{
+	return call->reply.status == 200 && http_knows(&call->request, call->reply.etag);
 }
 
 /* Compress in one call; false: it is left as it is. */
@@ -122,22 +126,28 @@ static bool http_gunzip(struct http_reply *r)
 	return true;
 }
 
-static struct MHD_Response *http_bytes(struct http_call *call, bool *ret_gzip)
+void http_prepare(struct http_call *call)
+{
+	bool wants_gzip = http_lists(http_field(&call->request, "Accept-Encoding"), "gzip");
+	struct http_reply *r = &call->reply;
+
+	if (r->stream || r->has_fd || http_is_known(call))
+		return;
+	if (r->text)
+		call->is_gzip = r->text_is_gzip && (wants_gzip || !http_gunzip(r));
+	else if (r->body.len > HTTP_GZIP_LEAST && wants_gzip)
+		call->is_gzip = http_gzip(&r->body);
+}
+
+static struct MHD_Response *http_bytes(struct http_call *call)
 {
 	const struct mhd_api *api = call->http->api;
-	const char *accept = http_field(&call->request, "Accept-Encoding");
-	bool wants_gzip = http_lists(accept, "gzip");
 	struct http_reply *r = &call->reply;
 	struct MHD_Response *response;
 
-	*ret_gzip = false;
-	if (r->text && (!r->text_is_gzip || wants_gzip || !http_gunzip(r))) {
-		*ret_gzip = r->text_is_gzip;
+	if (r->text)
 		return api->create_response_from_buffer(r->text_len, (void *)r->text,
 							MHD_RESPMEM_PERSISTENT);
-	}
-	if (r->body.len > HTTP_GZIP_LEAST && wants_gzip)
-		*ret_gzip = http_gzip(&r->body);
 	response =
 		api->create_response_from_buffer(r->body.len, r->body.data, MHD_RESPMEM_MUST_FREE);
 	if (response)
@@ -145,13 +155,12 @@ static struct MHD_Response *http_bytes(struct http_call *call, bool *ret_gzip)
 	return response;
 }
 
-static struct MHD_Response *http_response(struct http_call *call, bool *ret_gzip)
+static struct MHD_Response *http_response(struct http_call *call)
 {
 	const struct mhd_api *api = call->http->api;
 	struct http_reply *r = &call->reply;
 	struct MHD_Response *response;
 
-	*ret_gzip = false;
 	if (http_is_known(call)) {
 		r->status = MHD_HTTP_NOT_MODIFIED;
 		return api->create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
@@ -163,10 +172,10 @@ static struct MHD_Response *http_response(struct http_call *call, bool *ret_gzip
 		r->has_fd = !response;
 		return response;
 	}
-	return http_bytes(call, ret_gzip);
+	return http_bytes(call);
 }
 
-static void http_fields(struct http_call *call, struct MHD_Response *to, bool is_gzip)
+static void http_fields(struct http_call *call, struct MHD_Response *to)
 {
 	const struct mhd_api *api = call->http->api;
 	const struct http_reply *r = &call->reply;
@@ -174,7 +183,7 @@ static void http_fields(struct http_call *call, struct MHD_Response *to, bool is
 
 	if (r->type && r->status != MHD_HTTP_NOT_MODIFIED)
 		api->add_response_header(to, "Content-Type", r->type);
-	if (is_gzip)
+	if (call->is_gzip)
 		api->add_response_header(to, "Content-Encoding", "gzip");
 	if (r->etag[0])
 		api->add_response_header(to, "ETag", r->etag);
@@ -192,12 +201,11 @@ enum MHD_Result http_send(struct http_call *call)
 	const struct mhd_api *api = call->http->api;
 	struct MHD_Response *response;
 	enum MHD_Result sent;
-	bool is_gzip;
 
-	response = http_response(call, &is_gzip);
+	response = http_response(call);
 	if (!response)
 		return MHD_NO;
-	http_fields(call, response, is_gzip);
+	http_fields(call, response);
 	sent = api->queue_response(call->mhd, (unsigned)call->reply.status, response);
 	api->destroy_response(response);
 	return sent;

@@ -45,9 +45,9 @@ static int compat_read(struct compat *c, const struct runview *v, unsigned what,
 		       struct err *e)
 {
 	static const char *const kinds[] = {WATCH_KIND};
-	/* Ends of alerts are events, too; those are of severity info. */
+	/* Those of programs, too. Ends of alerts are events, but of severity 1. */
 	const struct eventlist_wish wish = {
-		.kinds = kinds, .n_kinds = ARRAY_LEN(kinds), .text = "\"firing\"", .limit = limit};
+		.kinds = kinds, .n_kinds = ARRAY_LEN(kinds), .severity = 2, .limit = limit};
 	int err = 0;
 
 	*c = (struct compat){.v = v};

@@ -103,7 +103,7 @@ static int export_put(void *arg, const char *data, size_t len)
 	int err = 0;
 
 	if (x->block.len + len > EXPORT_BLOCK)
-		err = export_flush(x);
+		err = export_is_stopping(x->part) ? -EPIPE : export_flush(x);
 	if (!err && len > EXPORT_BLOCK)
 		return export_send(x, data, len);
 	buf_append(&x->block, data, len);

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -416,6 +417,9 @@ static void runs_take(const struct body_field *f, char *to, size_t cap, bool *ha
 	*has = true;
 }
 
+/* Changes of two requests must not undo each other; both would write through one name. */
+static pthread_mutex_t runs_edit_lock = PTHREAD_MUTEX_INITIALIZER;
+
 /* 0, or an errno and the reply. */
 static int runs_edit_save(const struct runview *v, struct body_field f[RUNS_FIELDS],
 			  struct http_reply *reply)
@@ -462,10 +466,13 @@ static void runs_edit(const struct route_ask *a, struct http_reply *reply)
 	struct json j;
 	int r = -1;
 
-	if (body_read(a->request, fields, RUNS_FIELDS, reply))
+	if (body_read(a->request, fields, RUNS_FIELDS, reply)) {
+		pthread_mutex_lock(&runs_edit_lock);
 		run = server_take_run(a->server, a->args[0], reply);
-	if (run)
-		r = runs_edit_save(&run->v, fields, reply);
+		if (run)
+			r = runs_edit_save(&run->v, fields, reply);
+		pthread_mutex_unlock(&runs_edit_lock);
+	}
 	server_give_run(a->server, run);
 	run = r ? NULL : server_take_run(a->server, a->args[0], reply);
 	if (run) {

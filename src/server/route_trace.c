@@ -394,7 +394,6 @@ static void trace_view_answer(const struct route_ask *a, struct http_reply *repl
 {
 	struct trace_view_state *state = server_part(a->server, &trace_view_part);
 	struct trace_view_ask q = {.a = a};
-	const char *have = http_field(a->request, "If-None-Match");
 	struct server_run *run;
 	bool good;
 
@@ -412,7 +411,7 @@ static void trace_view_answer(const struct route_ask *a, struct http_reply *repl
 	if (good) {
 		snprintf(reply->etag, sizeof(reply->etag), "W/\"%016" PRIx64 "\"",
 			 map_hash(buf_str(&q.key), q.key.len));
-		if (!have || !strstr(have, reply->etag))
+		if (!http_knows(a->request, reply->etag))
 			trace_view_run(&q, state, reply);
 	}
 	trace_view_ask_done(&q);

@@ -369,6 +369,7 @@ void server_stop(struct server *s)
 	if (!s)
 		return;
 	pthread_mutex_lock(&s->parts_lock);
+	s->is_stopping = true;
 	for (i = 0; i < s->n_parts; i++)
 		if (s->parts[i].part->stop)
 			s->parts[i].part->stop(s->parts[i].state);
@@ -444,6 +445,9 @@ void *server_part(struct server *s, const struct server_part *part)
 		s->parts[i].part = part;
 		s->parts[i].state = state;
 		s->n_parts++;
+		/* By a request that was on its way: the others have stopped already. */
+		if (s->is_stopping && part->stop)
+			part->stop(state);
 	}
 	pthread_mutex_unlock(&s->parts_lock);
 	return state;

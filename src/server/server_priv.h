@@ -50,6 +50,7 @@ struct server {
 		void *state;
 	} parts[SERVER_PARTS_MAX];
 	size_t n_parts;
+	bool is_stopping;
 };
 
 /* May the request pass, counting wrong tokens? false: its address must wait. */

@@ -128,7 +128,10 @@ static void serverrun_add(struct serverrun_state *state, const char *name, const
 	/* Readers make and delete these two. */
 	if (serverrun_ends_in(name, "-shm") || serverrun_ends_in(name, ".lock"))
 		return;
-	if (serverrun_ends_in(name, ".db") || serverrun_ends_in(name, ".live"))
+	/* Another file of the same name is not the one that a view has open. */
+	if (serverrun_ends_in(name, ".db"))
+		state->names += map_hash((const uint64_t[]){hash, st->st_ino}, 2 * sizeof(hash));
+	else if (serverrun_ends_in(name, ".live"))
 		state->names += hash;
 	state->is_away |= serverrun_ends_in(name, ".live");
 	state->files += map_hash(parts, sizeof(parts));

@@ -4,6 +4,7 @@
  */
 #include "server/stats.h"
 
+#include <errno.h>
 #include <math.h>
 
 #include "report/histquant.h"
@@ -15,6 +16,7 @@
 struct stats_spread {
 	struct sketch sketch;
 	struct histquant *hist;
+	uint64_t n; /* points with a histogram */
 };
 
 static int stats_block(void *arg, const struct store_block *b)
@@ -31,22 +33,25 @@ static int stats_hist(void *arg, const struct store_point *p)
 
 	if (p->hist)
 		histquant_add(s->hist, p->hist);
-	return 0;
+	return ++s->n > STATS_POINTS_MAX ? -E2BIG : 0;
 }
 
-/* 0 or -errno and *e; *ret: how exact, NULL: they are not known. */
+/* Of `count` points in the range. 0 or -errno and *e; *ret: how exact, NULL: they are not
+ * known. */
 static int stats_read_spread(const struct runview *v, const struct store_series *s,
-			     const struct store_range *range, struct stats_spread *to,
-			     struct err *e, const char **ret)
+			     const struct store_range *range, uint64_t count,
+			     struct stats_spread *to, struct err *e, const char **ret)
 {
 	int err;
 
 	*ret = NULL;
-	if (s->count > STATS_POINTS_MAX && !range->by_time && !range->by_step)
+	if (s->kind != SINK_HISTOGRAM && count > STATS_POINTS_MAX)
 		return 0;
 	if (s->kind == SINK_HISTOGRAM) {
 		to->hist = histquant_new();
 		err = store_reader_points(v->reader, s->host, s->id, range, stats_hist, to, e);
+		if (err == -E2BIG)
+			return 0;
 		*ret = isnan(histquant_get(to->hist, 50)) ? NULL : "within 7%";
 		return err;
 	}
@@ -98,7 +103,7 @@ static int stats_one(struct json *j, const struct runview *v, const struct store
 	int err = runview_stat(v, s, range, &st, e);
 
 	if (!err)
-		err = stats_read_spread(v, s, range, &spread, e, &how);
+		err = stats_read_spread(v, s, range, st.count, &spread, e, &how);
 	if (!err) {
 		json_object(j);
 		chart_series(j, v, s, NULL);

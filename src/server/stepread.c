@@ -50,6 +50,16 @@ static uint64_t stepread_warmup(uint64_t steps)
 							      : STEPREAD_WARMUP;
 }
 
+/* When a span ends, whatever its duration is said to be. */
+static int64_t stepread_end(int64_t start_ns, double ns)
+{
+	int64_t end;
+
+	if (__builtin_add_overflow(start_ns, ns < 1e18 ? (int64_t)ns : INT64_C(1) << 60, &end))
+		return INT64_MAX;
+	return end;
+}
+
 /* ---- the steady part ----------------------------------------------------------------- */
 
 static const struct store_series *stepread_lowest(const struct runview *v)
@@ -100,7 +110,7 @@ int stepread_steady(const struct runview *v, int64_t from, int64_t to, struct st
 	if (err)
 		return err;
 	r.from_ns = all.count ? all.time_min : 0;
-	r.to_ns = all.count ? all.time_max + (int64_t)fmax(all.last, 0) : -1;
+	r.to_ns = all.count ? stepread_end(all.time_max, fmax(all.last, 0)) : -1;
 	*ret = r;
 	return 0;
 }
@@ -109,11 +119,22 @@ int stepread_steady(const struct runview *v, int64_t from, int64_t to, struct st
 
 struct stepread_steps {
 	struct stepsplit_step *list;
-	size_t n, cap;
+	size_t n, cap, most; /* most: the last so many are kept */
+	bool is_cut;
 	uint32_t segment;
 	uint64_t in_segment, skip, skipped; /* of the segment; skip: so many of each */
 	bool has_segment;
 };
+
+/* Only the last so many. */
+static void stepread_cut(struct stepread_steps *s, size_t most)
+{
+	if (s->n <= most)
+		return;
+	memmove(s->list, s->list + s->n - most, most * sizeof(*s->list));
+	s->n = most;
+	s->is_cut = true;
+}
 
 static int stepread_step_block(void *arg, const struct store_block *b)
 {
@@ -131,10 +152,12 @@ static int stepread_step_block(void *arg, const struct store_block *b)
 		}
 		if (!(b->value[i] >= 0))
 			continue;
+		if (s->n >= 2 * s->most)
+			stepread_cut(s, s->most);
 		s->list = xgrow(s->list, s->n, &s->cap, sizeof(*s->list));
-		s->list[s->n++] =
-			(struct stepsplit_step){b->time_ns[i], b->time_ns[i] + (int64_t)b->value[i],
-						b->step[i], (uint32_t)b->thread[i], 0};
+		s->list[s->n++] = (struct stepsplit_step){
+			b->time_ns[i], stepread_end(b->time_ns[i], b->value[i]), b->step[i],
+			(uint32_t)b->thread[i], 0};
 	}
 	return 0;
 }
@@ -153,10 +176,12 @@ static int stepread_span_block(void *arg, const struct store_block *b)
 	for (i = 0; i < b->n; i++) {
 		if (!(b->value[i] >= 0))
 			continue;
+		if (s->n == STEPREAD_SPANS_MAX)
+			return -E2BIG;
 		s->list = xgrow(s->list, s->n, &s->cap, sizeof(*s->list));
-		s->list[s->n++] =
-			(struct stepsplit_span){b->time_ns[i], b->time_ns[i] + (int64_t)b->value[i],
-						(uint32_t)b->thread[i], s->part};
+		s->list[s->n++] = (struct stepsplit_span){
+			b->time_ns[i], stepread_end(b->time_ns[i], b->value[i]),
+			(uint32_t)b->thread[i], s->part};
 	}
 	return 0;
 }
@@ -249,13 +274,14 @@ static int stepread_range(struct stepread *r, const struct runview *v, const str
 			  const struct stepread_wish *wish, struct store_range *range,
 			  struct stepread_steps *steps, struct err *e)
 {
-	uint64_t most = STEPREAD_STEPS_MAX / r->n_ranks;
+	uint64_t most = r->n_ranks < STEPREAD_STEPS_MAX ? STEPREAD_STEPS_MAX / r->n_ranks : 1;
 	struct store_bucket all;
 	int err = stepread_total(v, s, NULL, &all, e);
 
 	if (err || all.count == 0)
 		return err;
 	r->of += all.count;
+	steps->most = (size_t)most;
 	*range = (struct store_range){.by_step = all.step_min != SINK_STEP_NONE};
 	range->step_min = wish->from >= 0 ? wish->from : INT64_MIN;
 	range->step_max = wish->to >= 0 ? wish->to : INT64_MAX;
@@ -265,7 +291,9 @@ static int stepread_range(struct stepread *r, const struct runview *v, const str
 		return 0;
 	if (range->step_max > all.step_max)
 		range->step_max = all.step_max;
-	if (range->step_min < range->step_max - (int64_t)most + 1) {
+	/* As many numbers; where several have one there are more. */
+	if (range->step_max > INT64_MIN + (int64_t)most &&
+	    range->step_min < range->step_max - (int64_t)most + 1) {
 		range->step_min = range->step_max - (int64_t)most + 1;
 		r->is_cut = true;
 		steps->skip = 0;
@@ -273,16 +301,40 @@ static int stepread_range(struct stepread *r, const struct runview *v, const str
 	return 0;
 }
 
+/* From when to when steps are, and how long the longest is. */
+struct stepread_extent {
+	int64_t from, to, longest;
+};
+
+static struct stepread_extent stepread_extent(const struct stepread_steps *steps)
+{
+	struct stepread_extent x = {INT64_MAX, INT64_MIN, 0};
+	int64_t ns;
+	size_t i;
+
+	for (i = 0; i < steps->n; i++) {
+		const struct stepsplit_step *s = &steps->list[i];
+
+		x.from = s->start < x.from ? s->start : x.from;
+		x.to = s->end > x.to ? s->end : x.to;
+		if (!__builtin_sub_overflow(s->end, s->start, &ns) && ns > x.longest)
+			x.longest = ns;
+	}
+	return x;
+}
+
 static int stepread_spans_of(const struct stepread *r, const struct runview *v,
-			     const struct store_process *p, int64_t from, int64_t to,
+			     const struct store_process *p, const struct stepread_extent *x,
 			     struct stepread_spans *spans, struct err *e)
 {
-	/* Those that begin before the first step may reach into it: as far back as a step. */
-	struct store_range range = {
-		.by_time = true, .time_min = from - (to - from), .time_max = to};
+	struct store_range range = {.by_time = true, .time_max = x->to};
 	size_t i, part;
 	int err = 0;
 
+	/* Those that begin before the first step may reach into it: as far back as a step. */
+	if (__builtin_sub_overflow(x->from, x->longest, &range.time_min))
+		range.time_min = INT64_MIN;
+	spans->n = 0;
 	for (i = 0; i < v->n_series && !err; i++) {
 		const struct store_series *s = &v->series[i];
 
@@ -298,35 +350,62 @@ static int stepread_spans_of(const struct stepread *r, const struct runview *v,
 	return err;
 }
 
+/* The spans in the steps; of steps with too many only the last half, again and again. */
+static int stepread_fit(const struct stepread *r, const struct runview *v,
+			const struct store_process *p, struct stepread_steps *steps,
+			struct stepread_spans *spans, struct err *e)
+{
+	struct stepread_extent x;
+	int err;
+
+	for (;;) {
+		x = stepread_extent(steps);
+		err = stepread_spans_of(r, v, p, &x, spans, e);
+		if (err != -E2BIG)
+			return err;
+		if (steps->n < 2)
+			return err_set(e, -EINVAL, "a step has more than %u spans",
+				       STEPREAD_SPANS_MAX);
+		stepread_cut(steps, steps->n / 2);
+	}
+}
+
+/* Numbers and times of the steps that are looked at. */
+static void stepread_note(struct stepread *r, const struct stepread_steps *steps)
+{
+	struct stepread_extent x = stepread_extent(steps);
+	size_t i;
+
+	for (i = 0; i < steps->n; i++) {
+		r->first = steps->list[i].number < r->first ? steps->list[i].number : r->first;
+		r->last = steps->list[i].number > r->last ? steps->list[i].number : r->last;
+	}
+	r->warmup += steps->skipped;
+	r->is_cut |= steps->is_cut;
+	r->from_ns = x.from < r->from_ns ? x.from : r->from_ns;
+	r->to_ns = x.to > r->to_ns ? x.to : r->to_ns;
+}
+
 static int stepread_rank(struct stepread *r, const struct runview *v, size_t which,
 			 const struct stepread_wish *wish, struct err *e)
 {
 	const struct store_process *p = r->ranks[which].process;
 	const struct store_series *s = stepread_series(v, p);
-	struct stepread_steps steps = {0};
+	struct stepread_steps steps = {.most = STEPREAD_STEPS_MAX};
 	struct stepread_spans spans = {0};
 	struct store_range range = {0};
-	int64_t from = INT64_MAX, to = INT64_MIN;
-	size_t i;
 	int err = stepread_range(r, v, s, wish, &range, &steps, e);
 
 	if (!err)
 		err = store_reader_blocks(v->reader, s->host, s->id, &range, stepread_step_block,
 					  &steps, e);
-	for (i = 0; i < steps.n; i++) {
-		from = steps.list[i].start < from ? steps.list[i].start : from;
-		to = steps.list[i].end > to ? steps.list[i].end : to;
-		r->first = steps.list[i].number < r->first ? steps.list[i].number : r->first;
-		r->last = steps.list[i].number > r->last ? steps.list[i].number : r->last;
-	}
+	stepread_cut(&steps, steps.most);
 	if (!err && steps.n > 0)
-		err = stepread_spans_of(r, v, p, from, to, &spans, e);
+		err = stepread_fit(r, v, p, &steps, &spans, e);
+	stepread_note(r, &steps);
 	if (!err && steps.n > 0)
 		stepsplit_add(&r->split, (uint32_t)which, steps.list, steps.n, spans.list, spans.n);
 	r->ranks[which].steps = steps.n;
-	r->warmup += steps.skipped;
-	r->from_ns = from < r->from_ns ? from : r->from_ns;
-	r->to_ns = to > r->to_ns ? to : r->to_ns;
 	free(steps.list);
 	free(spans.list);
 	return err;

@@ -10,6 +10,7 @@
 #include "report/runview.h"
 
 #define STEPREAD_STEPS_MAX 400000u /* of all processes; of more the last ones */
+#define STEPREAD_SPANS_MAX (4u << 20) /* of one process at a time; of more in fewer steps */
 #define STEPREAD_WARMUP 10u        /* steps of each attempt that are none of the steady part, */
 #define STEPREAD_WARMUP_PART 4u    /* or this part of them, if that is less */
 

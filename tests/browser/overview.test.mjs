@@ -28,6 +28,10 @@ test("a finished run: figures, where the time goes, charts; nothing jumps", asyn
 
 	assert.equal(Math.round(shares.reduce((sum, t) => sum + Number.parseFloat(t) * 10, 0)), 1000, `parts of a step add up: ${shares}`);
 	assert.match(await page.locator("[data-chart=loss] .flag.bad").innerText(), /NaN/);
+	// One axis for the steps or the time; percent on the left, bytes on the right.
+	assert.equal(await page.locator("[data-chart=cpu-gpu]").getAttribute("aria-label"), "CPU (left) and GPU memory (right)");
+	assert.equal(await page.locator("[data-chart=cpu-gpu] .u-axis").count(), 3);
+	assert.equal(await page.locator("[data-chart=loss] .u-axis").count(), 2);
 	assert.match(await page.locator("[data-chart=cpu-gpu] .plot").getAttribute("aria-label"), /cpu\/busy: last .* %.*GiB/s);
 	assert.ok((await page.evaluate(() => window.shift)) < 0.1, `layout shift of ${await page.evaluate(() => window.shift)}`);
 	await page.picture("overview", true);

@@ -53,6 +53,17 @@ test("runs are listed, found, filtered and sorted; the address holds it", async 
 	await page.done();
 });
 
+test("the title is the server's", async () => {
+	const url = await serve(runsOf("kinds"), "--title", "NeMo RL Training Monitor");
+	const page = await open(`${url}/#/runs`);
+
+	await page.locator(".brand").getByText("NeMo RL Training Monitor").waitFor();
+	await page.waitForFunction(() => document.title === "Runs – NeMo RL Training Monitor");
+	await page.goto(`${url}/#/run/${idsOf(runsOf("kinds")).finished}/overview`);
+	await page.waitForFunction(() => document.title === "finished – NeMo RL Training Monitor");
+	await page.done();
+});
+
 test("a metric as a column, and sorted by it", async () => {
 	const page = await open(`${kinds}/#/runs?metric=grad_norm&metric=val/loss&sort=-metric:grad_norm`);
 

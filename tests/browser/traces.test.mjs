@@ -32,6 +32,10 @@ function trace(rank, steps, each = 20) {
 			row("kernel", i % 5 ? "sm90_gemm_f16" : "ncclDevKernel_AllReduce", t + w, w * 0.7, 0, 7, { correlation, device: 0, stream: 7, "External id": correlation });
 		}
 	}
+	// Rank 1 knows its allocator, too: a block of 3 MiB in the first operator.
+	if (rank === 1)
+		for (const [ts, bytes] of [[101, 3 << 20], [9_000, -(3 << 20)]])
+			rows.push({ ph: "i", cat: "cpu_instant_event", s: "t", name: "[memory]", pid: 100, tid: 100, ts, args: { "Device Type": 1, "Device Id": 0, Addr: 64, Bytes: bytes, "Total Allocated": Math.max(bytes, 0), "Total Reserved": 4 << 20 } });
 	return { schemaVersion: 1, distributedInfo: { backend: "nccl", rank, world_size: 2 }, deviceProperties: [{ id: 0, name: "Test GPU", totalGlobalMem: 8e9, numSms: 100 }], traceEvents: rows };
 }
 
@@ -152,6 +156,7 @@ test("operators, utilisation, memory, ranks", async () => {
 	const page = await open(file(ONE, "operators"));
 
 	await rows(page, "operators").filter({ hasText: "aten::addmm" }).waitFor();
+	await rows(page, "kernels").filter({ hasText: "sm90_gemm_f16" }).waitFor();
 	await page.getByRole("switch", { name: "with the other rank" }).click();
 	await page.getByRole("table", { name: "operators" }).getByRole("columnheader", { name: "rank" }).waitFor();
 	await page.getByRole("link", { name: "Utilisation" }).click();
@@ -160,6 +165,9 @@ test("operators, utilisation, memory, ranks", async () => {
 	await page.picture("traces-utilisation", true);
 	await page.getByRole("link", { name: "Memory" }).click();
 	await page.getByText("profile_memory").first().waitFor();
+	await page.goto(file(ONE.replace("rank_0", "rank_1"), "memory"));
+	await rows(page, "devices").filter({ hasText: "3.00 MiB" }).waitFor();
+	await rows(page, "owners").first().waitFor();
 	await page.getByRole("link", { name: "Ranks" }).click();
 	await page.getByRole("table", { name: "ranks" }).waitFor();
 	assert.equal(await rows(page, "ranks").count(), 2);

@@ -117,7 +117,7 @@ def test_dashboard(lapse, wait_for):
     assert f"lapse: dashboard: {url}#/run/{run}\n" in errors
 
 
-def test_dashboard_of_a_simulated_run_is_as_configured(lapse):
+def test_dashboard_of_a_simulated_run_is_as_configured(lapse, wait_for):
     """It is a server of its own, which ends with the run."""
     port = free_port()
     (lapse.folder / "m.yaml").write_text(
@@ -130,7 +130,7 @@ def test_dashboard_of_a_simulated_run_is_as_configured(lapse):
             break
     info = json.loads(ask(url, "api/v1/info"))
     assert (info["refresh_ms"], info["title"]) == (5000, "Ours")
-    assert json.loads(ask(url, "api/training_metrics"))
+    assert wait_for(lambda: json.loads(ask(url, "api/training_metrics")), 20)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=20)
     with pytest.raises(OSError):

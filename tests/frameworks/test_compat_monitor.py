@@ -542,7 +542,7 @@ def alerts():
     except urllib.error.HTTPError:  # no run yet: the server looks for runs once a second
         return []
 
-while time.monotonic() < end and not alerts():
+while time.monotonic() < end and len(alerts()) < 2:
     time.sleep(0.1)
 print("RESULT " + json.dumps({
     "url": monitor.dashboard, "health": get("healthz"), "info": get("api/v1/info"),
@@ -569,9 +569,12 @@ def test_dashboard_and_the_agents_alerts(place):
     assert said["url"] == f"http://127.0.0.1:{port}/"
     assert f"lapse: dashboard: {said['url']}" in lines
     assert said["health"]["status"] == "ok" and said["info"]["refresh_ms"] == 5000
+    # A run that the program began itself is there, too.
+    assert said["info"]["folders"] == [str(place.runs.resolve())]
     (alert,) = said["agent"]
-    assert (alert["alert_type"], alert["state"], alert["severity"]) == (
-        "nan", "active", "critical")  # fmt: skip
+    assert (alert["alert_type"], alert["severity"]) == ("nan", "critical")
+    # What was recorded before the agent was there to watch is over for it.
+    assert alert["state"] in ("active", "ended")
     assert alert["acknowledged"] is False and alert["metadata"]["do"]
     assert {"nan", "Loss Is Not A Number"} <= {row["name"] for row in said["alerts"]}
     report = json.loads(next(line[7:] for line in lines if line.startswith("REPORT ")))

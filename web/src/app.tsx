@@ -8,6 +8,7 @@ import { ApiError, type Info, info } from "./api";
 import * as fmt from "./fmt";
 import { type Page, pages } from "./pages";
 import OverviewPage from "./pages/overview";
+import { useLost } from "./live";
 import { go, href, usePlace } from "./router";
 import { RunProvider, useRun } from "./run";
 import { isDark, setTheme, useTheme } from "./theme";
@@ -20,6 +21,8 @@ import { Empty, ErrorState, Skeleton } from "./ui/states";
 import { Toasts } from "./ui/toast";
 
 const loaded = new Map<Page, ComponentType>();
+/** When what is open has been drawn. */
+const LATER_MS = 4000;
 
 // The page that people open first is there at once.
 for (const page of pages) if (page.id === "overview") loaded.set(page, OverviewPage);
@@ -29,23 +32,30 @@ function useLoaded(page: Page | undefined): { View: ComponentType | null; error:
 	const [error, setError] = useState<Error | null>(null);
 
 	useEffect(() => {
+		setError(null);
 		if (!page || loaded.has(page)) return;
 		page.load().then(
 			(m) => {
 				loaded.set(page, m.default);
 				again((n) => n + 1);
 			},
-			() => setError(new Error("A part of this page could not be loaded: lapse has been stopped or updated. Reload the page.")),
+			() => setError(new Error("A part of this page could not be loaded: lapse has been stopped or updated.")),
 		);
 	}, [page]);
 	return { View: page ? (loaded.get(page) ?? null) : null, error };
+}
+
+/** Pages that are not open yet are there when lapse is not any more. */
+function loadAll(): void {
+	for (const page of pages)
+		if (!loaded.has(page)) page.load().then((m) => loaded.set(page, m.default), () => undefined);
 }
 
 function Show({ page }: { page: Page | undefined }) {
 	const { View, error } = useLoaded(page);
 
 	if (!page) return <Empty title="There is no such page"><a href="#/runs">Go to the runs</a></Empty>;
-	if (error) return <ErrorState error={error} />;
+	if (error) return <ErrorState error={error} retry={() => location.reload()} />;
 	return View ? <View /> : <Skeleton height={120} rows={3} />;
 }
 
@@ -138,11 +148,15 @@ export function App() {
 	const [about, setAbout] = useState<Info | null>(null);
 	const [error, setError] = useState<ApiError | null>(null);
 	const [help, setHelp] = useState(false);
+	const lost = useLost();
 	const [first = "runs", id, tab = "overview"] = place.path;
 
 	useEffect(() => {
 		listen();
 		info().then(setAbout, setError);
+		const timer = setTimeout(loadAll, LATER_MS);
+
+		return () => clearTimeout(timer);
 	}, []);
 	useShortcuts([
 		{ keys: "?", text: "this help", run: () => setHelp(true) },
@@ -156,6 +170,7 @@ export function App() {
 			<a class="skip" href={location.hash || "#/"} onClick={(e) => (e.preventDefault(), document.getElementById("main")?.focus())}>Skip to the content</a>
 			<Bar about={about} help={() => setHelp(true)} />
 			<main id="main" tabIndex={-1}>
+				{lost > 0 && <p class="notice warn" role="status">lapse has not answered since <Time ms={lost} how="clock" />: what you see is from then. It is asked again until it answers.</p>}
 				{error && error.status === 401 ? <ErrorState error={error} />
 					: first === "run" && id ? <RunProvider id={id}><RunFrame tab={tab} /></RunProvider>
 						: <Show page={pages.find((p) => p.scope === "top" && p.id === first)} />}

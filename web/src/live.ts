@@ -22,7 +22,21 @@ const handlers = new Map<string, Set<Handler>>();
 let worker: SharedWorker | null = null;
 let streams: LiveStreams | null = null;
 
+/** Since when nothing comes though somebody listens, in ms since 1970; 0: it comes. */
+let lostSince = 0;
+const lostWatchers = new Set<() => void>();
+/** A shorter break is nobody's business. */
+const LOST_MS = 3000;
+
+function setLost(since: number): void {
+	if (since === lostSince) return;
+	lostSince = since;
+	for (const f of [...lostWatchers]) f();
+}
+
 function deliver(run: string, m: LiveMessage): void {
+	if (m.type === "down") setLost(lostSince || Date.now());
+	else if (m.type !== "poll") setLost(0);
 	for (const f of [...(handlers.get(run) ?? [])]) f(m);
 }
 
@@ -68,6 +82,7 @@ export function subscribe(run: string, f: Handler): () => void {
 		of.delete(f);
 		if (of.size > 0 || handlers.get(run) !== of) return;
 		handlers.delete(run);
+		if (handlers.size === 0) setLost(0);
 		if (worker) worker.port.postMessage({ drop: run });
 		else streams?.drop(run);
 	};
@@ -100,4 +115,26 @@ export function useTick(run: string | null, types: readonly string[], least = 10
 	});
 	useEffect(() => () => clearTimeout(timer.current), []);
 	return tick;
+}
+
+/** Since when there is no connection to what is shown live, in ms since 1970; 0: there is. */
+export function useLost(): number {
+	const [since, set] = useState(0);
+
+	useEffect(() => {
+		let timer: ReturnType<typeof setTimeout> | undefined;
+		const f = () => {
+			clearTimeout(timer);
+			if (lostSince) timer = setTimeout(() => set(lostSince), LOST_MS);
+			else set(0);
+		};
+
+		lostWatchers.add(f);
+		f();
+		return () => {
+			clearTimeout(timer);
+			lostWatchers.delete(f);
+		};
+	}, []);
+	return since;
 }

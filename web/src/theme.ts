@@ -25,7 +25,10 @@ export function isDark(): boolean {
 	return chosen === "dark" || (chosen === "system" && !!prefers?.matches);
 }
 
+const colors = new Map<string, string>();
+
 function apply(): void {
+	colors.clear();
 	document.documentElement.dataset.theme = isDark() ? "dark" : "light";
 	for (const f of [...listeners]) f();
 }
@@ -61,5 +64,12 @@ export function useTheme(): { theme: Theme; dark: boolean } {
 
 /** The value of a colour of style.css: cssColor("--line"). */
 export function cssColor(name: string): string {
-	return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+	let value = colors.get(name);
+
+	// Asking makes the browser work out all styles anew.
+	if (value === undefined) {
+		value = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+		colors.set(name, value);
+	}
+	return value;
 }

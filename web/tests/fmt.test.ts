@@ -22,6 +22,11 @@ test("bytes, counts and seconds have three digits", () => {
 	expect(fmt.seconds(-75)).toBe("-1 min 15 s");
 });
 
+test("whole numbers in groups", () => {
+	expect([0, 999, 1000, -1234567, 1e15].map((v) => fmt.group(v))).toEqual(["0", "999", "1,000", "-1,234,567", "1,000,000,000,000,000"]);
+	expect(fmt.group(NaN)).toBe("NaN");
+});
+
 test("what is unknown is no zero", () => {
 	for (const f of [fmt.bytes, fmt.count, fmt.seconds, fmt.percent, fmt.number, fmt.group]) expect(f(null)).toBe("–");
 	expect(fmt.value(undefined, "By")).toBe("–");

@@ -221,6 +221,75 @@ static void test_figures(void **state)
 	stepsplit_done(&s);
 }
 
+/* Steps without a number beside numbered ones, and the whole range of numbers. */
+static void test_bins_far_apart(void **state)
+{
+	struct stepsplit_step steps[] = {{0, MS, INT64_MIN, 0, 0},
+					 {MS, 2 * MS, 5, 0, 0},
+					 {2 * MS, 3 * MS, INT64_MAX, 0, 0}};
+	struct stepsplit_bin bins[10];
+	struct stepsplit s;
+
+	(void)state;
+	stepsplit_init(&s, names, 6);
+	stepsplit_add(&s, 0, steps, 3, NULL, 0);
+	assert_int_equal(stepsplit_bins(&s, bins, 10), 3);
+	assert_int_equal(bins[0].first, INT64_MIN);
+	assert_int_equal(bins[1].first, 5);
+	assert_int_equal(bins[2].last, INT64_MAX);
+	assert_int_equal(stepsplit_bins(&s, bins, 1), 1);
+	assert_int_equal(bins[0].count, 3);
+	stepsplit_done(&s);
+}
+
+/* Times that no clock told, in two processes: the parts add up all the same. */
+static void test_absurd_times(void **state)
+{
+	struct stepsplit_step steps[] = {{INT64_MIN, INT64_MAX, 1, 0, 0},
+					 {INT64_MAX - 5, INT64_MAX, 2, 0, 0}};
+	struct stepsplit_step more[] = {{0, INT64_MAX, 3, 0, 0}, {0, INT64_MAX, 3, 0, 0}};
+	struct stepsplit_span spans[] = {{INT64_MIN, INT64_MAX, 0, DATA},
+					 {5, INT64_MAX - 1, 1, SYNC}};
+	int permille[STEPSPLIT_PARTS_MAX];
+	double edges[5];
+	uint64_t counts[4];
+	struct stepsplit s;
+	int64_t sum = 0;
+	size_t i;
+
+	(void)state;
+	stepsplit_init(&s, names, 6);
+	stepsplit_add(&s, 0, steps, 2, spans, 2);
+	stepsplit_add(&s, 1, more, 2, spans, 2);
+	for (i = 0; i < s.n_parts; i++) {
+		assert_true(s.total[i] >= 0);
+		sum += s.total[i];
+	}
+	assert_true(s.sum >= 0 && sum == s.sum && s.span >= 0);
+	stepsplit_permille(&s, permille);
+	assert_true(stepsplit_histogram(&s, edges, counts, 4));
+	assert_int_equal(counts[0] + counts[1] + counts[2] + counts[3], 4);
+	stepsplit_done(&s);
+}
+
+/* A span of another thread over many steps: what lies between them does not count. */
+static void test_beside_many(void **state)
+{
+	struct stepsplit_step steps[1000];
+	struct stepsplit_span span = {INT64_C(5002) * MS, INT64_C(7003) * MS, 7, SYNC};
+	struct stepsplit s;
+	int64_t i;
+
+	(void)state;
+	for (i = 0; i < 1000; i++)
+		steps[i] = (struct stepsplit_step){i * 10 * MS, i * 10 * MS + 6 * MS, i, 0, 0};
+	stepsplit_init(&s, names, 6);
+	stepsplit_add(&s, 0, steps, 1000, &span, 1);
+	/* 4 ms of step 500, 199 whole ones, 3 ms of step 700. */
+	assert_true(fabs(s.beside[SYNC] - (4 + 199 * 6 + 3) * (double)MS) < 1);
+	stepsplit_done(&s);
+}
+
 static struct stepbound_facts facts(double data, double work, double comm, double other,
 				    double busy)
 {
@@ -280,6 +349,9 @@ int main(void)
 		cmocka_unit_test(test_roles),     cmocka_unit_test(test_one_step),
 		cmocka_unit_test(test_outermost), cmocka_unit_test(test_over_steps),
 		cmocka_unit_test(test_random),    cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_bins_far_apart),
+		cmocka_unit_test(test_absurd_times),
+		cmocka_unit_test(test_beside_many),
 		cmocka_unit_test(test_bound),
 	};
 

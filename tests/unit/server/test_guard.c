@@ -202,6 +202,11 @@ static void test_acting(void **state)
 	r.cookie = "lapse_8080=" TOKEN;
 	r.page_token = NULL;
 	assert_int_equal(ask(&closed_rules, r), GUARD_NO_TOKEN);
+	r.authorization = "Basic eDp5"; /* nor with it something else that a proxy adds */
+	assert_int_equal(ask(&closed_rules, r), GUARD_NO_TOKEN);
+	r.authorization = "Bearer " TOKEN "a";
+	assert_int_equal(ask(&closed_rules, r), GUARD_NO_TOKEN);
+	r.authorization = NULL;
 	r.page_token = "page";
 	assert_int_equal(ask(&closed_rules, r), GUARD_PASS);
 	r.cookie = r.page_token = NULL;

@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +123,24 @@ static void test_cache(void **state)
 	answercache_free(c);
 }
 
+/* Small answers are bounded in number. */
+static void test_cache_many(void **state)
+{
+	struct answercache *c = answercache_new(1 << 20, 2);
+	char key[16];
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < ANSWERCACHE_MAX + 10; i++) {
+		snprintf(key, sizeof(key), "%u", i);
+		put(c, key, 1);
+	}
+	assert_int_equal(answercache_bytes(c), ANSWERCACHE_MAX);
+	assert_false(has(c, "9"));
+	assert_true(has(c, "10"));
+	answercache_free(c);
+}
+
 static void *waits(void *arg)
 {
 	struct buf out;
@@ -165,6 +184,7 @@ int main(void)
 		cmocka_unit_test(test_child),
 		cmocka_unit_test(test_child_limits),
 		cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_cache_many),
 		cmocka_unit_test(test_cache_waits),
 	};
 

@@ -91,13 +91,14 @@ export function xText(x: number, axis: Axis): string {
 }
 
 const RELATIVE_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 144e5, 216e5, 432e5, 864e5, 1728e5, 4320e5, 8640e5];
-const FONT = "11px ui-sans-serif, system-ui, sans-serif";
+const FONT = "11px system-ui, sans-serif";
 
 function xAxis(a: PlotAsk): uPlot.Axis {
 	const base: uPlot.Axis = {
 		stroke: a.colors.text, font: FONT, size: 26, gap: 4,
 		grid: { stroke: a.colors.grid, width: 1 }, ticks: { stroke: a.colors.grid, width: 1, size: 4 },
-		space: 60,
+		// From minutes on the labels are shorter.
+		space: (_u, _i, lo, hi, width) => (a.axis === "time" && ((hi - lo) / width) * 46 > 3e4 ? 46 : 60),
 	};
 
 	if (a.axis === "time") {
@@ -304,9 +305,11 @@ export function plotOf(a: PlotAsk): Plot {
 	const scales: uPlot.Scales = {
 		x: {
 			time: a.axis === "time",
-			range: (_u, lo, hi) => {
+			range: (u, lo, hi) => {
 				if (a.range) return a.range;
-				const d: [number, number] = [Math.min(lo ?? Infinity, a.domain?.[0] ?? Infinity), Math.max(hi ?? -Infinity, a.domain?.[1] ?? -Infinity)];
+				// Around a single point uPlot sets a range of its own choice.
+				const [from, to] = u.data[0].length === 1 ? [u.data[0][0], u.data[0][0]] : [lo, hi];
+				const d: [number, number] = [Math.min(from ?? Infinity, a.domain?.[0] ?? Infinity), Math.max(to ?? -Infinity, a.domain?.[1] ?? -Infinity)];
 
 				if (!Number.isFinite(d[0]) || !Number.isFinite(d[1])) return [0, 1];
 				return d[0] === d[1] ? [d[0] - 0.5, d[1] + 0.5] : d;

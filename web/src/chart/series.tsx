@@ -25,9 +25,11 @@ export interface Queried extends Fetched<QueryAnswer> {
 	turn: number;
 }
 
-/** How old an answer may grow while points are added to it, and while they cannot be. */
+/** How old an answer may grow while points are added to it, while they cannot be, and while
+ * some of its series are not there yet. */
 const FRESH_MS = 20_000;
 const RATE_MS = 900;
+const UNMATCHED_MS = 5000;
 const TAIL_MAX = 400;
 
 function number(v: number | string | null): number {
@@ -82,19 +84,29 @@ export function useQuery(run: string, ask: QueryAsk | null, live: boolean): Quer
 		return answer;
 	});
 	const shown = useRef<QueryAnswer | null>(null);
+	const later = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+
+	const failed = useRef(false);
 
 	shown.current = fetched.data;
+	failed.current = !!fetched.error;
 	useLive(live && key !== null ? run : null, (m) => {
 		const answer = shown.current;
 		const age = Date.now() - asked.current;
 
-		if (!answer) return;
+		if (!answer) {
+			// Asked while lapse did not answer: once more when it does.
+			if (failed.current && m.type === "hello") setAgain((n) => n + 1);
+			return;
+		}
 		if (m.type === "gap" || m.type === "end" || m.type === "series" || m.type === "poll" || (m.type === "hello" && age > 200)) {
-			if (age > 500 || m.type === "end") setAgain((n) => n + 1);
+			// What was asked a moment ago may lack what came now: then once more, a little later.
+			clearTimeout(later.current);
+			later.current = setTimeout(() => setAgain((n) => n + 1), m.type === "end" ? 0 : Math.max(0, 500 - age));
 			return;
 		}
 		if (m.type !== "points") return;
-		if (age > FRESH_MS) {
+		if (age > (answer.head.unmatched.length > 0 ? UNMATCHED_MS : FRESH_MS)) {
 			setAgain((n) => n + 1);
 			return;
 		}
@@ -133,6 +145,7 @@ export function useQuery(run: string, ask: QueryAsk | null, live: boolean): Quer
 	});
 	// Another question: what was added to the old answer does not belong to the new one.
 	useEffect(() => () => tail.current.clear(), [run, ask?.axis]);
+	useEffect(() => () => clearTimeout(later.current), []);
 	return { ...fetched, tail: tail.current, turn };
 }
 

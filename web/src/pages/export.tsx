@@ -59,7 +59,7 @@ export default function ExportPage() {
 						<Choice label="What" value={what as (typeof WHAT)[number][0]} set={setWhat} options={WHAT} />
 					</div>
 					<div class="toolbar">
-						<Combobox label="Series" many options={options} value={names} set={setNames}>{names.length ? `${names.length} metrics` : "All metrics"}</Combobox>
+						<Combobox label="Series" many options={options} value={names} set={setNames}>{names.length ? `${names.length} metric${names.length > 1 ? "s" : ""}` : "All metrics"}</Combobox>
 						<Choice label="Attempts" value={attempts as "" | "all"} set={setAttempts} options={[["", "Newest attempt"], ["all", "All attempts"]]} />
 					</div>
 					{range ? (

@@ -122,7 +122,7 @@ function Next({ d, verdict }: { d: RunDetail; verdict: Verdict | null }) {
 	const go = (page: string) => href(["run", d.run.id, page]);
 	const links: [string, string, string][] = [
 		["Throughput", go("phases"), d.progress.steps_s != null ? `${fmt.count(d.progress.steps_s)} steps/s` : "step times"],
-		["Resources", go("system"), verdict?.bound.title && verdict.parts.length ? `bound by ${verdict.bound.title}` : "CPU, memory, GPUs"],
+		["Resources", go("system"), verdict && verdict.bound.kind !== "unknown" && verdict.parts.length ? `bound by ${verdict.bound.title}` : "CPU, memory, GPUs"],
 		["Profile", go("traces"), "traces and stacks"],
 		["Compare", href(["compare"], { run: d.run.id }), "with another run"],
 	];
@@ -180,7 +180,8 @@ export default function OverviewPage() {
 	const tick = useTick(live ? id : null, ["alert", "end"], 1000);
 	const slow = useTick(live ? id : null, ["points"], 10_000);
 	const [ready, setReady] = useState(false);
-	const isDrawn = useCallback((shown: readonly Line[]) => shown.length > 0 && setReady(true), []);
+	// After the frame that shows it.
+	const isDrawn = useCallback((shown: readonly Line[]) => shown.length > 0 && requestAnimationFrame(() => setTimeout(() => setReady(true))), []);
 	const verdict = useFetch<Verdict>(ready ? `verdict ${id} ${slow}` : null, (signal) => api.verdict(id, {}, signal));
 	const alerts = useFetch<AlertPage>(ready ? `alerts ${id} ${tick}` : null, (signal) => api.alerts(id, { limit: 50 }, signal));
 	const machine = useQuery(id, ready ? MACHINE_ASK : null, live);
@@ -207,14 +208,18 @@ export default function OverviewPage() {
 			</div>
 			<div class="grid two">
 				<SeriesChart run={id} live={live} view={view} name="loss" title="Loss" series={LOSSES} group="none" marks={marks.marks} domain={domain} onLines={isDrawn} empty="No loss was recorded: record a gauge named loss." />
-				<SeriesChart run={id} live={live} view={view} when={ready} name="cpu-gpu" title="CPU and GPU memory" heading="CPU (left) and GPU memory (right)" series={["cpu/busy"]} right={["gpu/memory/used"]} group={hosts ? "none" : undefined} marks={marks.marks} domain={domain} empty="The machine was not read." />
-				<SeriesChart run={id} live={live} view={view} when={ready} name="step" title="Step time" series={["step"]} group={many ? "none" : undefined} marks={marks.marks} domain={domain} empty="No steps: mark them with a span named step." />
-				<SeriesChart run={id} live={live} view={view} when={ready} name="gpu" title="GPU busy" series={["gpu/busy"]} group={hosts ? "none" : undefined} marks={marks.marks} domain={domain} empty="No GPU was read. lapse doctor says why." />
+				{ready && <>
+					<SeriesChart run={id} live={live} view={view} name="cpu-gpu" title="CPU and GPU memory" heading="CPU (left) and GPU memory (right)" series={["cpu/busy"]} right={["gpu/memory/used"]} group={hosts ? "none" : undefined} marks={marks.marks} domain={domain} empty="The machine was not read." />
+					<SeriesChart run={id} live={live} view={view} name="step" title="Step time" series={["step"]} group={many ? "none" : undefined} marks={marks.marks} domain={domain} empty="No steps: mark them with a span named step." />
+					<SeriesChart run={id} live={live} view={view} name="gpu" title="GPU busy" series={["gpu/busy"]} group={hosts ? "none" : undefined} marks={marks.marks} domain={domain} empty="No GPU was read. lapse doctor says why." />
+				</>}
 			</div>
-			<div class="grid two">
-				<Facts d={d} />
-				<Events page={marks.events} id={id} />
-			</div>
+			{ready && (
+				<div class="grid two">
+					<Facts d={d} />
+					<Events page={marks.events} id={id} />
+				</div>
+			)}
 		</div>
 	);
 }

@@ -78,7 +78,7 @@ function Found({ v, run, view, loading }: { v: Verdict; run: string; view: Retur
 	return (
 		<>
 			<section class="panel">
-				<Shares label="A step's time" parts={v.parts.map((p, i) => ({ name: p.name, share: p.permille / 1000, color: colors[i]! }))} />
+				<Shares label="A step's time" parts={v.parts.map((p, i) => ({ name: p.name, share: p.permille / 1000, color: colors[i]! })).filter((p) => p.share > 0)} />
 				{v.bound && <p class="bound"><b>{v.bound.sentence}</b> <span class="muted">{v.bound.why}</span> {v.bound.advice}</p>}
 			</section>
 			<Chart
@@ -122,7 +122,7 @@ function layers(v: Verdict, pens: readonly number[]): Line[] {
 			key: p.name, label: p.name, unit: "s", share: false, side: "left", x: s.x, y: top, lo: below, hi: top,
 			own: top.map((t, k) => t - below[k]!), pen: pens[i],
 		};
-	});
+	}).filter((_, i) => v.parts[i]!.permille > 0);
 }
 
 function Percentiles({ v, colors }: { v: Verdict; colors: readonly string[] }) {

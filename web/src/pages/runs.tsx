@@ -102,7 +102,7 @@ function useColumns(p: { sel: Set<string>; toggle: (id: string, range: boolean) 
 				id: "select", title: "", width: "30px",
 				cell: (r) => <input type="checkbox" aria-label={`Choose ${fmt.shorten(r.name ?? r.id, 60)}`} checked={p.sel.has(r.id)} onClick={(e) => p.toggle(r.id, e.shiftKey)} />,
 			},
-			{ id: "status", title: "Status", width: "112px", sort: known, cell: (r) => (r.error ? <Badge tone="warn" title={r.error}>unreadable</Badge> : <Outcome run={r} />) },
+			{ id: "status", title: "Status", width: "128px", sort: known, cell: (r) => (r.error ? <Badge tone="warn" title={r.error}>unreadable</Badge> : <Outcome run={r} />) },
 			{
 				id: "name", title: "Name", width: "minmax(7rem, 2fr)", sort: known,
 				cell: (r) => (r.error ? <span class="muted" title={r.error}>{r.id}</span> : <a href={href(["run", r.id, "overview"])} title={`${fmt.shorten(r.name, 300)}\n${r.id}\n${fmt.shorten(r.command, 300)}`}><bdi>{fmt.shorten(r.name, 80) || r.id}</bdi></a>),

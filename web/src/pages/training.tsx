@@ -114,7 +114,7 @@ function Toolbar({ view, groups, chosen, setChosen, ranks, setRanks, hasRanks, f
 	return (
 		<div class="toolbar" role="toolbar" aria-label="How charts are shown">
 			<input class="input" type="search" data-search placeholder="Find metrics" aria-label="Find metrics" value={typed} onInput={(e) => setTyped(e.currentTarget.value)} spellcheck={false} />
-			<Combobox label="Metrics" many options={options} value={chosen} set={setChosen}>{chosen.length ? `${chosen.length} metrics` : "All metrics"}</Combobox>
+			<Combobox label="Metrics" many options={options} value={chosen} set={setChosen}>{chosen.length ? `${chosen.length} metric${chosen.length > 1 ? "s" : ""}` : "All metrics"}</Combobox>
 			<Choice label="Horizontal axis" value={view.axis} set={view.setAxis} options={[["step", "Step"], ["time", "Time"], ["relative", "Relative"]]} />
 			<label title="moving average over what is drawn; what was recorded stays behind it">
 				Smooth<input type="range" min="0" max="0.99" step="0.01" value={view.smooth} onInput={(e) => view.setSmooth(Number(e.currentTarget.value))} aria-label="Smoothing" />

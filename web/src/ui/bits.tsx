@@ -2,7 +2,7 @@
 //
 // Small things: badges, times, tabs, switches, bars, keys.
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useState, useRef } from "preact/hooks";
 import * as fmt from "../fmt";
 
 export type Tone = "good" | "bad" | "warn" | "live" | "plain";
@@ -58,8 +58,17 @@ export interface Tab {
 }
 
 export function Tabs({ tabs, active, label }: { tabs: readonly Tab[]; active: string; label: string }) {
+	const nav = useRef<HTMLElement>(null);
+
+	// On a narrow screen the row scrolls: where we are is to be seen.
+	useEffect(() => {
+		const row = nav.current;
+		const at = row?.querySelector<HTMLElement>("[aria-current]");
+
+		if (row && at) row.scrollLeft += at.getBoundingClientRect().left - row.getBoundingClientRect().left - (row.clientWidth - at.offsetWidth) / 2;
+	}, [active]);
 	return (
-		<nav class="tabs" aria-label={label}>
+		<nav ref={nav} class="tabs" aria-label={label}>
 			{tabs.map((t) => <a key={t.id} href={t.href} aria-current={t.id === active ? "page" : undefined}>{t.title}</a>)}
 		</nav>
 	);

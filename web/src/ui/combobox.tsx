@@ -116,7 +116,7 @@ export function Combobox({ label, options, value, set, many = false, placeholder
 								{found.slice(from, from + ROWS + 8).map((o, i) => (
 									<div
 										key={o.value} id={`${id}-${from + i}`} role="option" aria-selected={chosen.has(o.value)} class={"option" + (from + i === at ? " at" : "")}
-										onClick={() => pick(o)} title={o.label.length > 60 ? shorten(o.label, 300) : undefined}
+										onMouseDown={(e) => e.preventDefault()} onClick={() => pick(o)} title={o.label.length > 60 ? shorten(o.label, 300) : undefined}
 									>
 										<span class="check">{chosen.has(o.value) ? "✓" : ""}</span>
 										<bdi>{shorten(o.label, 60)}</bdi>

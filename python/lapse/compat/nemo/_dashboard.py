@@ -59,8 +59,10 @@ class MonitoringDashboard:
 
     def create_loss_graph(self) -> dict[str, Any]:
         """Losses over time."""
-        rows = [row for row in self._rows("training_metrics")
-                if row.get("phase", "train") == "train" and row.get("loss") is not None]  # fmt: skip
+        rows = [
+            row for row in self._rows("training_metrics")
+            if row.get("phase", "train") == "train" and row.get("loss") is not None
+        ]  # fmt: skip
         return {
             "data": [_trace(rows, "Training Loss", "lines+markers", "loss")],
             "layout": {"title": "Training Loss Over Time", "xaxis": {"title": "Time"},
