@@ -52,10 +52,11 @@ export default defineConfig({
     // All that pages share is one file: fewer round trips before the first paint, and less to send.
     rollupOptions: {
       output: {
-        manualChunks: (id) => (/\/src\/(main|preload)\.ts$|vite\/preload-helper/.test(id) ? "first"
+        manualChunks: (id) => (/\/src\/(main|preload|firstpaint|palette|theme|columns)\.ts$|vite\/preload-helper/.test(id) ? "first"
           : /\/node_modules\/(preact|uplot)\/|\/src\/(ui\/|chart\/|[a-z]+\.tsx?$|pages\/overview)/.test(id) ? "app" : undefined),
       },
     },
+    minify: "terser", // 3 % smaller than esbuild's
     reportCompressedSize: false,
     chunkSizeWarningLimit: 200,
   },

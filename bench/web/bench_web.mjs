@@ -82,6 +82,7 @@ function watch(isOurs) {
 	const isDrawn = () => {
 		const chart = document.querySelector("[data-chart=loss]");
 
+		if (document.querySelector(".first canvas[data-drawn]")) return true; // before the program is there
 		return isOurs ? chart?.querySelector("canvas") && /last [0-9]/.test(chart.querySelector(".plot").getAttribute("aria-label")) : document.querySelector("canvas");
 	};
 	const frame = () => {

@@ -378,6 +378,14 @@ void alerts_done(struct alerts *a)
 	memset(a, 0, sizeof(*a));
 }
 
+double alerts_duration_s(const struct alerts *a, const struct alerts_item *it)
+{
+	int64_t end = it->until_ns ? it->until_ns : a->now_ns, ns;
+
+	/* What is in a file need not be a time. */
+	return __builtin_sub_overflow(end, it->since_ns, &ns) ? 0 : (double)ns / 1e9;
+}
+
 size_t alerts_active(const struct alerts *a, size_t *ret_unacknowledged)
 {
 	size_t i, n = 0, open = 0;

@@ -94,6 +94,9 @@ struct alerts {
 int alerts_read(struct alerts *a, const struct runview *v, int64_t now_ns, struct err *e);
 void alerts_done(struct alerts *a);
 
+/* How long it fired, or has so far. */
+double alerts_duration_s(const struct alerts *a, const struct alerts_item *it);
+
 /* Active and not silenced; of them not acknowledged. */
 size_t alerts_active(const struct alerts *a, size_t *ret_unacknowledged);
 

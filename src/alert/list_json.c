@@ -118,7 +118,6 @@ static const char *json_host(const struct runview *v, unsigned host)
 
 static void json_item(struct json *j, const struct alerts *a, const struct alerts_item *it)
 {
-	int64_t end = it->until_ns ? it->until_ns : a->now_ns;
 	char process[256] = "";
 
 	if (it->process)
@@ -131,7 +130,7 @@ static void json_item(struct json *j, const struct alerts *a, const struct alert
 	json_kstr(j, "state", alerts_state_name(it->state));
 	json_moment(j, "since", it->since_ns);
 	json_moment(j, "until", it->until_ns);
-	json_kdouble(j, "duration_s", (double)(end - it->since_ns) / 1e9);
+	json_kdouble(j, "duration_s", alerts_duration_s(a, it));
 	json_kstr(j, "text", it->text);
 	json_kstr(j, "do", it->about ? it->about->advice : "");
 	json_kstr(j, "host", json_host(a->v, it->host));

@@ -255,6 +255,18 @@ const char *compare_verdict_name(enum compare_verdict v)
 	return compare_names[(unsigned)v < ARRAY_LEN(compare_names) ? v : COMPARE_NOT_ENOUGH];
 }
 
+static const char *const compare_reasons[] = {
+	[COMPARE_FEW_POINTS] = "few-points",
+	[COMPARE_LEVEL_CHANGES] = "level-changes",
+	[COMPARE_WIDE_INTERVAL] = "wide",
+	[COMPARE_APART] = "apart",
+};
+
+const char *compare_reason_name(enum compare_reason r)
+{
+	return (unsigned)r < ARRAY_LEN(compare_reasons) ? compare_reasons[r] : NULL;
+}
+
 static void compare_judge(struct compare_result *r, const struct compare_options *o)
 {
 	bool has_zero = r->low <= 0 && r->high >= 0;
@@ -265,6 +277,7 @@ static void compare_judge(struct compare_result *r, const struct compare_options
 
 	if (has_zero && far > wide) {
 		r->verdict = COMPARE_NOT_ENOUGH;
+		r->reason = COMPARE_WIDE_INTERVAL;
 		r->why = "the interval has 0 in it and is too wide to say that they are the same";
 	} else if (has_zero) {
 		r->verdict = COMPARE_SAME;
@@ -289,13 +302,39 @@ static bool compare_is_enough(const struct compare_side side[2], struct compare_
 
 	for (i = 0; i < 2; i++) {
 		r->block[i] = side[i].block;
-		if (side[i].n < COMPARE_POINTS_MIN)
-			r->why = "fewer than 20 points in the steady part of one of the runs";
-		else if (side[i].is_trend && !r->why)
-			r->why = "the level changes within one of the runs (a trend or a jump): "
-				 "choose the part to compare";
+		r->is_in[i] = side[i].n < COMPARE_POINTS_MIN;
 	}
-	return !r->why;
+	if (r->is_in[0] || r->is_in[1]) {
+		r->reason = COMPARE_FEW_POINTS;
+		r->why = "fewer than 20 points in the steady part of one of the runs";
+		return false;
+	}
+	for (i = 0; i < 2; i++)
+		r->is_in[i] = side[i].is_trend;
+	if (r->is_in[0] || r->is_in[1]) {
+		r->reason = COMPARE_LEVEL_CHANGES;
+		r->why = "the level changes within one of the runs (a trend or a jump): "
+			 "choose the part to compare";
+		return false;
+	}
+	return true;
+}
+
+/* A level that moves a little says nothing against a difference that is larger than all of it. */
+static bool compare_is_apart(const struct compare_side side[2], struct compare_result *r)
+{
+	double low[2], high[2];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		low[i] = numeric_quantile(side[i].sorted, side[i].n, 0.05);
+		high[i] = numeric_quantile(side[i].sorted, side[i].n, 0.95);
+	}
+	if (low[1] <= high[0] && low[0] <= high[1])
+		return false;
+	r->low = low[1] - high[0];
+	r->high = high[1] - low[0];
+	return true;
 }
 
 int compare_medians(const double *a, size_t n_a, const double *b, size_t n_b,
@@ -330,6 +369,12 @@ int compare_medians(const double *a, size_t n_a, const double *b, size_t n_b,
 		err = compare_interval(side, o, ret);
 		if (!err)
 			compare_judge(ret, o);
+	} else if (ret->reason == COMPARE_LEVEL_CHANGES && compare_is_apart(side, ret)) {
+		compare_judge(ret, o);
+		ret->reason = COMPARE_APART;
+		if (ret->verdict != COMPARE_SAME)
+			ret->why = "the level changes within one of the runs, but their 5th to "
+				   "95th percentiles do not overlap";
 	}
 	base = fabs(ret->median[0]);
 	if (base > 0) {

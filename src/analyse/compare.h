@@ -54,16 +54,29 @@ enum compare_verdict {
 };
 const char *compare_verdict_name(enum compare_verdict v);
 
+/* What stands behind a verdict that is not that of the interval, in short. */
+enum compare_reason {
+	COMPARE_BY_INTERVAL,
+	COMPARE_FEW_POINTS,
+	COMPARE_LEVEL_CHANGES,
+	COMPARE_WIDE_INTERVAL,
+	COMPARE_APART /* the level changes, yet the samples do not overlap */
+};
+const char *compare_reason_name(enum compare_reason r); /* NULL for BY_INTERVAL */
+
 struct compare_result {
 	double median[2];
 	double difference, low, high; /* b - a; low and high NaN without enough points */
 	double relative, relative_low, relative_high; /* over |median of a|; NaN if that is 0 */
 	size_t block[2];
 	enum compare_verdict verdict;
+	enum compare_reason reason;
+	bool is_in[2]; /* the reason holds for this sample: it is short, its level changes */
 	const char *why;
 };
 
-/* A sample that is a trend has no level: no verdict.
+/* A sample that is a trend has no level: no verdict, unless the 5th to 95th percentiles of the two
+ * do not overlap; low and high are then the least and the greatest distance of these ranges.
  * With a correlation of 0.7 between neighbours, intervals of 400 points that are called 95 % have
  * the truth in 86 of 100 cases (tests/unit/analyse/test_compare.c), without blocks in 61.
  *

@@ -134,7 +134,7 @@ static int stepsplit_by_begin(const void *a, const void *b)
 	return (x->end < y->end) - (x->end > y->end);
 }
 
-#define STEPSPLIT_DEPTH 64u /* spans open at once; deeper ones count for these */
+#define STEPSPLIT_DEPTH 64u              /* spans open at once; deeper ones count for these */
 #define STEPSPLIT_FAR (INT64_C(1) << 61) /* no clock tells more; differences fit */
 
 struct stepsplit_sweep {

@@ -75,14 +75,13 @@ static enum term_style alerts_style(int severity)
 
 static void alerts_row(struct table *t, const struct alerts *a, const struct alerts_item *it)
 {
-	int64_t end = it->until_ns ? it->until_ns : a->now_ns;
 	bool is_active = it->state == ALERTS_ACTIVE;
 	char text[FMT_MAX];
 
 	table_cell(t, is_active ? TERM_BOLD : TERM_DIM, alerts_state_name(it->state));
 	table_cell(t, alerts_style(it->severity), events_severity(it->severity));
 	table_cell(t, TERM_PLAIN, fmt_local(text, it->since_ns));
-	table_cell(t, TERM_PLAIN, fmt_seconds(text, (double)(end - it->since_ns) / 1e9));
+	table_cell(t, TERM_PLAIN, fmt_seconds(text, alerts_duration_s(a, it)));
 	table_cell(t, TERM_PLAIN, it->id);
 	table_cell(t, TERM_PLAIN, it->silenced_ns ? "silenced" : it->ack_ns ? it->ack_by : "");
 	table_cell(t, TERM_PLAIN, it->text);

@@ -159,13 +159,18 @@ int attrs_compact(const char *text, struct buf *out)
 {
 	struct attrs_walk w = {.p = text, .end = text + strlen(text), .out = out};
 	size_t before = out->len;
+	int error = out->error;
+	bool is = attrs_peek(&w) == '{' && attrs_list(&w, '{', '}') && attrs_peek(&w) == '\0';
 
-	if (attrs_peek(&w) == '{' && attrs_list(&w, '{', '}') && attrs_peek(&w) == '\0')
+	if (is && !out->error)
 		return 0;
+	/* With a token missing it is well-formed no more. */
+	is = is || out->error != error;
+	out->error = error;
 	out->len = before;
 	if (out->data)
 		out->data[before] = '\0';
-	return -EBADMSG;
+	return is ? -EFBIG : -EBADMSG;
 }
 
 void attrs_json(struct json *j, const char *key, const char *text)

@@ -12,8 +12,8 @@
 #define ATTRS_DEPTH_MAX 32
 
 /* Append text to out without the blanks between tokens if it is one well-formed
- * JSON object (RFC 8259, UTF-8, at most ATTRS_DEPTH_MAX deep): 0. Else -EBADMSG
- * and out is as before. */
+ * JSON object (RFC 8259, UTF-8, at most ATTRS_DEPTH_MAX deep): 0. Else -EBADMSG, or
+ * -EFBIG as it does not fit, and out is as before. */
 int attrs_compact(const char *text, struct buf *out);
 
 /* A key with the object; {} for ""; a string with the text if it is no object,

@@ -122,8 +122,13 @@ static int runprogress_speed(const struct runview *v, const struct store_series 
 		return r;
 	p->step = all.step_max;
 	p->first_step = all.step_min;
-	p->last_ns = all.time_max + (isnan(all.last) ? 0 : (int64_t)all.last);
-	since = p->last_ns - RUNPROGRESS_WINDOW_NS;
+	/* Times and durations are what a program says: nonsense must not go around. */
+	if (__builtin_add_overflow(all.time_max,
+				   all.last > 0 && all.last < 1e18 ? (int64_t)all.last : 0,
+				   &p->last_ns))
+		p->last_ns = all.time_max;
+	if (__builtin_sub_overflow(p->last_ns, RUNPROGRESS_WINDOW_NS, &since))
+		since = INT64_MIN;
 	r = runprogress_total(v, steps, since, &b, e);
 	if (r)
 		return r;
@@ -131,7 +136,7 @@ static int runprogress_speed(const struct runview *v, const struct store_series 
 		b = all;
 		since = all.time_min;
 	}
-	t = (double)(p->last_ns - b.time_min) / 1e9;
+	t = (double)(int64_t)((uint64_t)p->last_ns - (uint64_t)b.time_min) / 1e9;
 	if (!(t > 0))
 		return 0;
 	p->steps_s = (double)b.count / t;
@@ -185,7 +190,7 @@ static void runprogress_judge(const struct runview *v, struct runprogress *p)
 
 	if (p->step == SINK_STEP_NONE || p->of <= 0)
 		return;
-	done = (double)(p->first_step == 1 ? p->step : p->step + 1);
+	done = (double)p->step + (p->first_step != 1);
 	p->share = fmin(1, done / (double)p->of);
 	if (v->run.outcome == RUN_RUNNING && p->steps_s > 0)
 		p->eta_s = fmax(0, (double)p->of - done) / p->steps_s;

@@ -332,7 +332,7 @@ static int artifacts_event(void *arg, const struct store_event *e)
 		json = buf_str(&attrs);
 		jsonwalk_text(jsonwalk_get(json, "path"), path, sizeof(path));
 		jsonwalk_string(jsonwalk_get(json, "kind"), said, sizeof(said));
-		if (path[0] == '/' && ev->find && !is_profile) {
+		if (path[0] == '/' && ev->find) {
 			artifacts_name_of(path, name, sizeof(name));
 			if (strcmp(name, ev->find) == 0)
 				snprintf(ev->found, sizeof(ev->found), "%s", path);

@@ -257,6 +257,25 @@ static struct chart_value chart_band_nan(const struct chart *c, size_t of, size_
 	return chart_whole((int64_t)chart_nans(c, of, i));
 }
 
+/* The mean of the last values of those that are not NaN; rates have none. */
+static struct chart_value chart_band_last(const struct chart *c, size_t of, size_t i)
+{
+	struct chart_value v;
+	double sum = 0;
+	size_t k, n = 0;
+
+	for (k = 0; k < c->q->n; k++) {
+		if (c->q->series[k].group != of || c->q->series[k].rate || i >= c->q->results[k].n)
+			continue;
+		v = chart_get_last(c, k, i);
+		if (v.is != CHART_NUMBER || isnan(v.number))
+			continue;
+		sum += v.number;
+		n++;
+	}
+	return n ? chart_number(sum / (double)n) : chart_none;
+}
+
 /* ---- which columns ------------------------------------------------------------------- */
 
 static const struct chart_column chart_grid_first = {"x", chart_grid_x};
@@ -285,6 +304,7 @@ static const struct chart_column chart_bands[] = {
 	{"low", chart_band_low},
 	{"high", chart_band_high},
 	{"nan", chart_band_nan},
+	{"last", chart_band_last},
 };
 
 static void chart_add(struct chart_part *p, const struct chart_column *columns, size_t n)

@@ -27,6 +27,9 @@ static const struct {
 	{"forward", -1},
 	{"backward", -1},
 	{"optimizer", -1},
+	{"sync", -1},
+	{"", -1}, /* other phases, see comparedata_describe() */
+	{"lapse/step/", 1},
 	{"gpu/busy", 1},
 	{"gpu/memory/used", 0},
 	{"gpu/power", 0},
@@ -36,6 +39,14 @@ static const struct {
 	{"cpu/busy", 0},
 	{"memory/used", 0},
 };
+
+/* What each rank does of the run's whole: overview and report add it up. */
+static bool comparedata_is_rate(const struct store_series *s)
+{
+	return strncmp(s->name, "throughput", strlen("throughput")) == 0 ||
+	       strcmp(s->name, "lapse/step/samples") == 0 ||
+	       strcmp(s->name, "lapse/step/tokens") == 0;
+}
 
 static void comparedata_describe(struct comparedata_metric *m, const struct store_series *s)
 {
@@ -49,9 +60,11 @@ static void comparedata_describe(struct comparedata_metric *m, const struct stor
 			 s->kind == SINK_COUNTER ? "/s" : "");
 	m->direction = s->kind == SINK_SPAN ? -1 : pick_direction(s->name);
 	m->order = (int)ARRAY_LEN(comparedata_first) + (m->direction == 0);
+	m->is_sum = comparedata_is_rate(s);
 	for (i = 0; i < ARRAY_LEN(comparedata_first); i++)
-		if (strncmp(s->name, comparedata_first[i].begin,
-			    strlen(comparedata_first[i].begin)) == 0) {
+		if (comparedata_first[i].begin[0] ? strncmp(s->name, comparedata_first[i].begin,
+							    strlen(comparedata_first[i].begin)) == 0
+						  : s->kind == SINK_SPAN) {
 			m->order = (int)i;
 			m->direction = comparedata_first[i].direction;
 			break;
@@ -67,19 +80,6 @@ static bool comparedata_same(const struct store_series *s, const struct compared
 {
 	return s->kind == m->kind && strcmp(s->name, m->name) == 0 &&
 	       strcmp(s->labels, m->labels) == 0;
-}
-
-static const struct store_series *comparedata_find(const struct runview *v,
-						   const struct comparedata_metric *m)
-{
-	const struct store_series *best = NULL;
-	size_t i;
-
-	for (i = 0; i < v->n_series; i++)
-		if (comparedata_can(&v->series[i]) && comparedata_same(&v->series[i], m) &&
-		    (!best || v->series[i].rank < best->rank))
-			best = &v->series[i];
-	return best;
 }
 
 struct comparedata_wish {
@@ -263,33 +263,251 @@ static int comparedata_block(void *arg, const struct store_block *b)
 	return 0;
 }
 
+static int comparedata_count(const struct comparedata_run *run, const struct store_series *s,
+			     const struct store_range *range, uint64_t *ret, struct err *e)
+{
+	const struct store_ref ref = {s->host, s->id};
+	const struct store_query ask = {.range = *range, .points = 1, .no_raw = true};
+	struct store_result got;
+	int err = store_reader_query(run->run->v.reader, &ask, &ref, 1, e, NULL, &got);
+
+	if (err)
+		return err;
+	*ret = got.n ? got.buckets[0].count : 0;
+	store_results_free(&got, 1);
+	return 0;
+}
+
+static struct store_range comparedata_range(const struct comparedata_run *run)
+{
+	return (struct store_range){
+		.by_time = true, .time_min = run->steady.from_ns, .time_max = run->steady.to_ns};
+}
+
 static int comparedata_one(const struct comparedata_run *run, struct comparedata_value *v,
 			   struct err *e)
 {
 	const struct store_series *s = v->series;
-	const struct store_ref ref = {s->host, s->id};
-	struct store_query ask = {.points = 1, .no_raw = true};
+	const struct store_range range = comparedata_range(run);
 	struct comparedata_walk w = {.v = v, .kind = s->kind};
-	struct store_result got;
 	uint64_t points;
-	int err;
+	int err = comparedata_count(run, s, &range, &points, e);
 
-	ask.range = (struct store_range){
-		.by_time = true, .time_min = run->steady.from_ns, .time_max = run->steady.to_ns};
-	err = store_reader_query(run->run->v.reader, &ask, &ref, 1, e, NULL, &got);
 	if (err)
 		return err;
-	points = got.n ? got.buckets[0].count : 0;
-	store_results_free(&got, 1);
 	w.every = (size_t)((points + COMPAREDATA_POINTS - 1) / COMPAREDATA_POINTS);
 	w.every = w.every > 1 ? w.every : 1;
 	v->is_thinned = w.every > 1;
-	err = store_reader_blocks(run->run->v.reader, s->host, s->id, &ask.range, comparedata_block,
-				  &w, e);
-	/* It may have grown in between. */
-	v->n = compare_thin(v->x, v->n, COMPARE_POINTS_MAX);
-	if (!err && compare_describe(v->x, v->n, &v->sum) != 0)
-		err = err_set(e, -ENOMEM, "not enough memory");
+	return store_reader_blocks(run->run->v.reader, s->host, s->id, &range, comparedata_block,
+				   &w, e);
+}
+
+/* ---- several ranks ------------------------------------------------------------------- */
+
+/* Values of ranks belong together by their step, without steps by their number; of more than
+ * COMPAREDATA_POINTS steps some are one place. */
+struct comparedata_fold {
+	struct comparedata_value *v;
+	enum sink_kind kind;
+	bool by_step;
+	int64_t first, width; /* of places; first: a step, or 0 */
+	size_t n, at;         /* places; the one of the point before, n: none */
+	double *one;          /* of a rank; NaN: none */
+	double *sum;
+	uint32_t *ranks;
+	int64_t number; /* of the rank's next point */
+	int64_t last_ns, end_ns;
+	double amount; /* of a counter since last_ns, up to end_ns */
+	bool has_last;
+};
+
+static void comparedata_fold_rate(struct comparedata_fold *f)
+{
+	if (f->at < f->n && f->end_ns > f->last_ns) {
+		f->one[f->at] = f->amount / ((double)(f->end_ns - f->last_ns) / 1e9);
+		f->amount = 0;
+		f->last_ns = f->end_ns;
+	}
+}
+
+static void comparedata_fold_point(struct comparedata_fold *f, size_t at, int64_t time_ns, double x)
+{
+	if (f->kind != SINK_COUNTER) {
+		if (isnan(f->one[at]))
+			f->one[at] = f->kind == SINK_SPAN ? x / 1e9 : x;
+		return;
+	}
+	if (!f->has_last) {
+		f->has_last = true;
+		f->last_ns = f->end_ns = time_ns;
+		return;
+	}
+	if (at != f->at)
+		comparedata_fold_rate(f);
+	f->at = at;
+	f->amount += x;
+	f->end_ns = time_ns;
+}
+
+static int comparedata_fold_block(void *arg, const struct store_block *b)
+{
+	struct comparedata_fold *f = arg;
+	uint64_t place;
+	int64_t at;
+	size_t i;
+
+	for (i = 0; i < b->n; i++) {
+		f->v->n_all++;
+		at = f->by_step ? b->step[i] : f->number++;
+		if (isnan(b->value[i])) {
+			f->v->nan++;
+			continue;
+		}
+		/* Steps are any numbers: a distance needs all 64 bits. */
+		place = ((uint64_t)at - (uint64_t)f->first) / (uint64_t)f->width;
+		if (at < f->first || place >= f->n)
+			continue;
+		comparedata_fold_point(f, (size_t)place, b->time_ns[i], b->value[i]);
+	}
+	return 0;
+}
+
+static void comparedata_fold_begin(struct comparedata_fold *f)
+{
+	size_t i;
+
+	for (i = 0; i < f->n; i++)
+		f->one[i] = NAN;
+	f->number = 0;
+}
+
+static void comparedata_fold_end(struct comparedata_fold *f)
+{
+	size_t i;
+
+	for (i = 0; i < f->n; i++)
+		if (!isnan(f->one[i])) {
+			f->sum[i] += f->one[i];
+			f->ranks[i]++;
+		}
+	f->v->ranks++;
+}
+
+/* A sum is only one of all ranks. */
+static void comparedata_fold_take(struct comparedata_fold *f, bool is_sum)
+{
+	struct comparedata_value *v = f->v;
+	size_t i;
+
+	v->x = xcalloc(f->n + 1, sizeof(*v->x));
+	for (i = 0; i < f->n; i++)
+		if (f->ranks[i] > 0 && (!is_sum || f->ranks[i] == v->ranks))
+			v->x[v->n++] = is_sum ? f->sum[i] : f->sum[i] / f->ranks[i];
+}
+
+static int comparedata_has_step(void *arg, const struct store_block *b)
+{
+	bool *ret = arg;
+	size_t i;
+
+	for (i = 0; i < b->n; i++)
+		*ret |= b->step[i] != SINK_STEP_NONE;
+	return 0;
+}
+
+static int comparedata_places(const struct comparedata_run *run, const struct store_range *range,
+			      struct comparedata_fold *f, struct err *e)
+{
+	const struct stepread_steady *steady = &run->steady;
+	const struct store_series *s = f->v->series;
+	uint64_t all;
+	int err = comparedata_count(run, s, range, &all, e);
+
+	if (!err)
+		err = store_reader_blocks(run->run->v.reader, s->host, s->id, range,
+					  comparedata_has_step, &f->by_step, e);
+	if (err)
+		return err;
+	f->by_step = f->by_step && steady->has_steps;
+	if (f->by_step) {
+		f->first = steady->step_first;
+		all = (uint64_t)steady->step_last - (uint64_t)steady->step_first + 1;
+	}
+	f->width = (int64_t)(all / COMPAREDATA_POINTS) + 1;
+	f->n = (size_t)(all / (uint64_t)f->width) + 1;
+	f->at = f->n;
+	f->v->is_thinned = f->width > 1;
+	f->one = xcalloc(f->n, sizeof(*f->one));
+	f->sum = xcalloc(f->n, sizeof(*f->sum));
+	f->ranks = xcalloc(f->n, sizeof(*f->ranks));
+	return 0;
+}
+
+/* s: in the order of ranks; those of one rank are its attempts. */
+static int comparedata_many(const struct comparedata_run *run, const struct comparedata_metric *m,
+			    const struct store_series *const *s, size_t n,
+			    struct comparedata_value *v, struct err *e)
+{
+	const struct store_range range = comparedata_range(run);
+	struct comparedata_fold f = {.v = v, .kind = m->kind};
+	int err = comparedata_places(run, &range, &f, e);
+	size_t i;
+
+	for (i = 0; i < n && !err; i++) {
+		if (i == 0 || s[i]->rank != s[i - 1]->rank || s[i]->host != s[i - 1]->host)
+			comparedata_fold_begin(&f);
+		f.has_last = false;
+		f.amount = 0;
+		f.at = f.n;
+		err = store_reader_blocks(run->run->v.reader, s[i]->host, s[i]->id, &range,
+					  comparedata_fold_block, &f, e);
+		comparedata_fold_rate(&f);
+		if (i + 1 == n || s[i]->rank != s[i + 1]->rank || s[i]->host != s[i + 1]->host)
+			comparedata_fold_end(&f);
+	}
+	if (!err)
+		comparedata_fold_take(&f, m->is_sum);
+	free(f.one);
+	free(f.sum);
+	free(f.ranks);
+	return err;
+}
+
+static int comparedata_by_rank(const void *a, const void *b)
+{
+	const struct store_series *x = *(const struct store_series *const *)a;
+	const struct store_series *y = *(const struct store_series *const *)b;
+
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	if (x->host != y->host)
+		return x->host < y->host ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+static int comparedata_run_read(const struct comparedata_run *run,
+				const struct comparedata_metric *m, struct comparedata_value *v,
+				struct err *e)
+{
+	const struct runview *view = &run->run->v;
+	const struct store_series **s = xcalloc(view->n_series + 1, sizeof(*s));
+	size_t i, n = 0;
+	int err = 0;
+
+	for (i = 0; i < view->n_series; i++)
+		if (comparedata_can(&view->series[i]) && comparedata_same(&view->series[i], m))
+			s[n++] = &view->series[i];
+	if (n > 0) {
+		qsort(s, n, sizeof(*s), comparedata_by_rank);
+		v->series = s[0];
+		v->ranks = n == 1;
+		err = n == 1 ? comparedata_one(run, v, e) : comparedata_many(run, m, s, n, v, e);
+		/* It may have grown in between. */
+		v->n = compare_thin(v->x, v->n, COMPARE_POINTS_MAX);
+		if (!err && compare_describe(v->x, v->n, &v->sum) != 0)
+			err = err_set(e, -ENOMEM, "not enough memory");
+	}
+	free(s);
 	return err;
 }
 
@@ -300,11 +518,8 @@ int comparedata_read(const struct comparedata *d, const struct comparedata_metri
 	int err = 0;
 
 	memset(values, 0, d->n * sizeof(*values));
-	for (i = 0; i < d->n && !err; i++) {
-		values[i].series = comparedata_find(&d->runs[i].run->v, m);
-		if (values[i].series)
-			err = comparedata_one(&d->runs[i], &values[i], e);
-	}
+	for (i = 0; i < d->n && !err; i++)
+		err = comparedata_run_read(&d->runs[i], m, &values[i], e);
 	if (err)
 		comparedata_free(values, d->n);
 	return err;
@@ -316,80 +531,4 @@ void comparedata_free(struct comparedata_value *values, size_t n)
 
 	for (i = 0; i < n; i++)
 		free(values[i].x);
-}
-
-/* ---- attributes ---------------------------------------------------------------------- */
-
-struct comparedata_take {
-	struct comparedata_attrs *attrs;
-	struct map places;
-	size_t run;
-};
-
-static int comparedata_attr(void *arg, unsigned host, uint32_t process, const char *key,
-			    const char *value)
-{
-	struct comparedata_take *t = arg;
-	struct comparedata_attr *a;
-	uint64_t at;
-
-	(void)host;
-	(void)process;
-	if (strncmp(key, "alert.", 6) == 0)
-		return 0; /* what the agent keeps there for itself */
-	if (!map_get(&t->places, key, strlen(key), &at)) {
-		t->attrs->list =
-			xgrow(t->attrs->list, t->attrs->n, &t->attrs->cap, sizeof(*t->attrs->list));
-		at = t->attrs->n++;
-		t->attrs->list[at] = (struct comparedata_attr){.key = xstrdup(key)};
-		map_put(&t->places, key, strlen(key), at);
-	}
-	a = &t->attrs->list[at];
-	if (!a->values[t->run])
-		a->values[t->run] = xstrdup(value);
-	return 0;
-}
-
-static int comparedata_by_key(const void *a, const void *b)
-{
-	return strcmp(((const struct comparedata_attr *)a)->key,
-		      ((const struct comparedata_attr *)b)->key);
-}
-
-void comparedata_attrs(const struct comparedata *d, struct comparedata_attrs *ret)
-{
-	struct comparedata_take t = {.attrs = ret};
-	struct err e = {0};
-
-	*ret = (struct comparedata_attrs){0};
-	map_init(&t.places);
-	/* A file that cannot be read has none; the runs' own routes tell of it. */
-	for (t.run = 0; t.run < d->n; t.run++)
-		store_reader_attrs(d->runs[t.run].run->v.reader, comparedata_attr, &t, &e);
-	map_done(&t.places);
-	if (ret->n > 0)
-		qsort(ret->list, ret->n, sizeof(*ret->list), comparedata_by_key);
-}
-
-void comparedata_attrs_done(struct comparedata_attrs *a, size_t n_runs)
-{
-	size_t i, k;
-
-	for (i = 0; i < a->n; i++) {
-		free(a->list[i].key);
-		for (k = 0; k < n_runs; k++)
-			free(a->list[i].values[k]);
-	}
-	free(a->list);
-	*a = (struct comparedata_attrs){0};
-}
-
-bool comparedata_differs(char *const *values, size_t n)
-{
-	size_t i;
-
-	for (i = 1; i < n; i++)
-		if (!values[0] != !values[i] || (values[0] && strcmp(values[0], values[i]) != 0))
-			return true;
-	return false;
 }

@@ -12,7 +12,7 @@
 
 #define COMPAREDATA_RUNS_MAX 20u
 #define COMPAREDATA_METRICS_MAX 64u
-#define COMPAREDATA_METRICS 24u /* unless they are asked for */
+#define COMPAREDATA_METRICS 32u /* unless they are asked for */
 #define COMPAREDATA_POINTS 4096u
 #define COMPAREDATA_TEXT_MAX 4096u
 
@@ -20,6 +20,7 @@ struct comparedata_metric {
 	const char *name, *labels; /* of a view */
 	char unit[64];
 	enum sink_kind kind;
+	bool is_sum;          /* of ranks: a rate of samples or tokens; all else is their mean */
 	int direction, order; /* order: the smaller the more people look at it */
 };
 
@@ -44,7 +45,8 @@ struct comparedata_value {
 	const struct store_series *series; /* of the view, of the lowest rank; NULL: none */
 	double *x;                         /* owned; n values in their order, none NaN */
 	size_t n;
-	uint64_t n_all, nan; /* points in the steady part; of them NaN */
+	size_t ranks;        /* series (of ranks, hosts) that x is the sum or the mean of */
+	uint64_t n_all, nan; /* points in the steady part, of all of these; of them NaN */
 	bool is_thinned;     /* x has not all of them */
 	struct compare_summary sum;
 };

@@ -105,7 +105,7 @@ static int compat_last_since(const struct runview *v, const struct store_series 
 	ret->by_time = true;
 	/* Points may come late: more are read than are kept. */
 	ret->time_min = first.time_ns < INT64_MIN + COMPAT_LATE_NS ? INT64_MIN
-								    : first.time_ns - COMPAT_LATE_NS;
+								   : first.time_ns - COMPAT_LATE_NS;
 	ret->time_max = INT64_MAX;
 	return 0;
 }

@@ -62,6 +62,7 @@ static void compare_value_json(struct json *j, const struct comparedata_value *v
 	snprintf(id, sizeof(id), "%s/%u", v->series->host_name, v->series->id);
 	json_kstr(j, "series", id);
 	runview_json_step(j, "rank", v->series->rank);
+	json_kuint(j, "ranks", v->ranks);
 	json_kuint(j, "n", v->n_all);
 	json_kuint(j, "nan", v->nan);
 	compare_number(j, "median", v->sum.median);
@@ -86,6 +87,12 @@ static void compare_difference_json(struct json *j, const struct compare_result 
 	compare_number(j, "relative_high", r->relative_high);
 	json_kstr(j, "verdict", compare_verdict_name(r->verdict));
 	json_kstr(j, "why", r->why);
+	json_kstr(j, "reason", compare_reason_name(r->reason));
+	json_key(j, "in");
+	json_array(j);
+	json_bool(j, r->is_in[0]);
+	json_bool(j, r->is_in[1]);
+	json_array_end(j);
 	json_key(j, "blocks");
 	json_array(j);
 	json_uint(j, r->block[0]);
@@ -112,6 +119,7 @@ static int compare_metric_json(struct json *j, const struct comparedata *d,
 	json_kstr(j, "unit", m->unit);
 	json_kstr(j, "kind", runview_kind(m->kind));
 	json_kint(j, "direction", m->direction);
+	json_kstr(j, "ranks", m->is_sum ? "sum" : "mean");
 	json_key(j, "values");
 	json_array(j);
 	for (i = 0; i < d->n; i++)
@@ -352,7 +360,7 @@ static const struct param compare_params[] = {
 	{.name = "metric",
 	 .hi = 1024,
 	 .is_many = true,
-	 .help = "Name or pattern of series; default: up to 24 that the runs share."},
+	 .help = "Name or pattern of series; default: up to 32 that the runs share."},
 	{.name = "from",
 	 .type = PARAM_INT,
 	 .hi = INT64_MAX / 2,

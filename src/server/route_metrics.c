@@ -17,7 +17,7 @@
 
 #define METRICS_RUNS_MAX 256u
 #define METRICS_NS 4000000000LL /* of reading in one request */
-#define METRICS_ASKING 3u         /* at a time: others must not wait for a worker */
+#define METRICS_ASKING 3u       /* at a time: others must not wait for a worker */
 #define METRICS_OPEN "application/openmetrics-text"
 
 struct metrics_run {

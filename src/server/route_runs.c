@@ -261,7 +261,8 @@ static void runs_known(struct json *j, const char *key, double v)
 
 static void runs_progress(struct json *j, const struct server_run *run, const struct runprogress *p)
 {
-	double quiet = p->last_ns && run->is_live ? (double)(runs_now() - p->last_ns) / 1e9 : NAN;
+	double quiet =
+		p->last_ns && run->is_live ? ((double)runs_now() - (double)p->last_ns) / 1e9 : NAN;
 
 	json_key(j, "progress");
 	json_object(j);

@@ -56,11 +56,11 @@ static const struct trace_view {
 	{"kernels", "kernels", TRACE_VIEW_TABLE},
 	{"overlap", "overlap", TRACE_VIEW_TABLE},
 	{"launch", "launch", TRACE_VIEW_TABLE},
-	{"queue", "queue", TRACE_VIEW_TABLE},
+	{"queue", "queue", TRACE_VIEW_TABLE | TRACE_VIEW_POINTS},
 	{"bandwidth", "bandwidth", TRACE_VIEW_TABLE},
 	{"annotations", "annotations", TRACE_VIEW_TABLE},
 	{"tables", "tables", TRACE_VIEW_TABLE},
-	{"gpu", "gpu", TRACE_VIEW_SHEETS | TRACE_VIEW_PLUGIN},
+	{"gpu", "gpu", TRACE_VIEW_SHEETS | TRACE_VIEW_PLUGIN | TRACE_VIEW_POINTS},
 	{"memory", "memory", TRACE_VIEW_SHEETS | TRACE_VIEW_PLUGIN | TRACE_VIEW_POINTS},
 	{"critical-path", "critical-path", TRACE_VIEW_SHEETS | TRACE_VIEW_HTA},
 	{"sequences", "sequences", TRACE_VIEW_TABLE},
@@ -261,7 +261,8 @@ static void trace_view_options(struct trace_view_ask *q)
 			trace_view_arg(q, option, value);
 	}
 	if (param_flag(q->a, "points"))
-		trace_view_arg(q, "--timeline", NULL);
+		trace_view_arg(q, strcmp(q->view->sub, "queue") == 0 ? "--points" : "--timeline",
+			       NULL);
 	if (rule && strcmp(rule, "exact") != 0)
 		trace_view_arg(q, strcmp(rule, "hta") == 0 ? "--hta" : "--plugin", NULL);
 	trace_view_arg(q, "--", NULL);
@@ -433,7 +434,9 @@ static const struct param trace_params[] = {
 	 .type = PARAM_CHOICE,
 	 .choices = "exact|hta|plugin",
 	 .help = "Whose numbers; default exact."},
-	{.name = "points", .type = PARAM_FLAG, .help = "Of memory: the timeline too."},
+	{.name = "points",
+	 .type = PARAM_FLAG,
+	 .help = "Of memory, gpu and queue: the values over time too."},
 	{.name = "format",
 	 .type = PARAM_CHOICE,
 	 .choices = "speedscope|folded|svg",

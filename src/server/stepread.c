@@ -155,9 +155,9 @@ static int stepread_step_block(void *arg, const struct store_block *b)
 		if (s->n >= 2 * s->most)
 			stepread_cut(s, s->most);
 		s->list = xgrow(s->list, s->n, &s->cap, sizeof(*s->list));
-		s->list[s->n++] = (struct stepsplit_step){
-			b->time_ns[i], stepread_end(b->time_ns[i], b->value[i]), b->step[i],
-			(uint32_t)b->thread[i], 0};
+		s->list[s->n++] = (struct stepsplit_step){b->time_ns[i],
+							  stepread_end(b->time_ns[i], b->value[i]),
+							  b->step[i], (uint32_t)b->thread[i], 0};
 	}
 	return 0;
 }
@@ -179,9 +179,9 @@ static int stepread_span_block(void *arg, const struct store_block *b)
 		if (s->n == STEPREAD_SPANS_MAX)
 			return -E2BIG;
 		s->list = xgrow(s->list, s->n, &s->cap, sizeof(*s->list));
-		s->list[s->n++] = (struct stepsplit_span){
-			b->time_ns[i], stepread_end(b->time_ns[i], b->value[i]),
-			(uint32_t)b->thread[i], s->part};
+		s->list[s->n++] = (struct stepsplit_span){b->time_ns[i],
+							  stepread_end(b->time_ns[i], b->value[i]),
+							  (uint32_t)b->thread[i], s->part};
 	}
 	return 0;
 }

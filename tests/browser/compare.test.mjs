@@ -24,7 +24,9 @@ test("two runs: what is worse by how much, drawn, and curves", async () => {
 	await row(page, "data").waitFor();
 	// Loading takes five times as long.
 	assert.match(await row(page, "data").innerText(), /\+\d{3} %/);
-	assert.match(await row(page, "data").innerText(), /worse|unclear/);
+	assert.match(await row(page, "data").innerText(), /worse/);
+	assert.match(await row(page, "data").innerText(), /mean of 8 ranks/);
+	assert.match(await row(page, "throughput").innerText(), /sum of 8 ranks/);
 	assert.ok((await page.locator(".forest-bar").count()) >= 10);
 	assert.match(await page.locator(".forest-bar").first().getAttribute("aria-label"), /interval/);
 	await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
@@ -33,6 +35,32 @@ test("two runs: what is worse by how much, drawn, and curves", async () => {
 	await page.evaluate(() => scrollTo(0, 0));
 	await page.picture("compare", true);
 	assert.ok((await page.evaluate(() => window.shift)) < 0.1);
+	await page.done();
+});
+
+test("what is unclear is counted and says why; order; whose steps; a scale that ends at -100 %", async () => {
+	const page = await open(at(large, ids.large, ids["slow data"], ids.small), { width: 1440, height: 900 });
+
+	await row(page, "sync").first().waitFor();
+	await page.locator(".toolbar .badge", { hasText: /^\d+ unclear$/ }).waitFor();
+	assert.match(await page.locator(".compare .toolbar").first().innerText(), /large: steps 10 to 2,999 · slow data: steps 10 to 2,999 · small: steps 10 to 899/);
+	assert.match(await page.locator(".forest thead").innerText(), /large\s+base/);
+	// One rank is slow from 40 % on: the others wait in sync.
+	assert.match(await row(page, "sync").first().innerText(), /−\d+.* %[^]*unclear[^]*level changes within large/);
+	// No sample of the one load comes near the other's.
+	assert.match(await row(page, 'gpu/busy{gpu="0"}').first().innerText(), /−\d+.* %[^]*worse[^]*do not overlap/);
+	const first = await page.locator(".forest tbody tr.begins").evaluateAll((rows) => rows.map((r) => {
+		const all = [];
+
+		for (let at = r; at && (at === r || !at.classList.contains("begins")); at = at.nextElementSibling) all.push(at.querySelector(".badge")?.textContent);
+		return Math.min(...all.map((v) => ["worse", "better", "differs", "unclear", "same"].indexOf(v)));
+	}));
+	assert.ok(first.length > 10);
+	assert.deepEqual(first, [...first].sort((a, b) => a - b));
+	const ticks = await page.locator(".forest-axis text").allTextContents();
+	assert.ok(ticks.every((t) => !t.startsWith("−") || parseFloat(t.slice(1)) <= 100), ticks.join());
+	await page.getByRole("slider", { name: "Smoothing" }).fill("0.5");
+	await page.getByText("0.50", { exact: true }).waitFor();
 	await page.done();
 });
 

@@ -21,7 +21,7 @@ test("a finished run: figures, where the time goes, charts; nothing jumps", asyn
 
 	await page.charts(2);
 	await page.locator(".shares-bar").waitFor();
-	assert.match(await figure(page, "Progress").innerText(), /1,999\s+of 2,000/);
+	assert.match(await figure(page, "Progress").innerText(), /2,000\s+of 2,000/);
 	assert.match(await figure(page, "Took").innerText(), /3 min 31 s/);
 	assert.match(await figure(page, "Recorded").innerText(), /none lost/);
 	const shares = await page.locator(".shares-legend b").allInnerTexts();

@@ -2,7 +2,7 @@
 //
 // The page Traces: files of a run, views of a trace, timeline and flame graph, speedscope.
 import assert from "node:assert/strict";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { before, test } from "node:test";
@@ -36,6 +36,8 @@ function trace(rank, steps, each = 20) {
 	if (rank === 1)
 		for (const [ts, bytes] of [[101, 3 << 20], [9_000, -(3 << 20)]])
 			rows.push({ ph: "i", cat: "cpu_instant_event", s: "t", name: "[memory]", pid: 100, tid: 100, ts, args: { "Device Type": 1, "Device Id": 0, Addr: 64, Bytes: bytes, "Total Allocated": Math.max(bytes, 0), "Total Reserved": 4 << 20 } });
+	// As real ones: the clock does not begin with the trace.
+	for (const r of rows) r.ts += 1_419_247_332_000;
 	return { schemaVersion: 1, distributedInfo: { backend: "nccl", rank, world_size: 2 }, deviceProperties: [{ id: 0, name: "Test GPU", totalGlobalMem: 8e9, numSms: 100 }], traceEvents: rows };
 }
 
@@ -171,6 +173,68 @@ test("operators, utilisation, memory, ranks", async () => {
 	await page.getByRole("link", { name: "Ranks" }).click();
 	await page.getByRole("table", { name: "ranks" }).waitFor();
 	assert.equal(await rows(page, "ranks").count(), 2);
+	await page.done();
+});
+
+/** What a chart shows: rows of its CSV, [line, unit, ms, value, …]. */
+async function csv(page, chart, heading) {
+	const [download] = await Promise.all([
+		page.waitForEvent("download"),
+		page.getByRole("button", { name: `Menu of ${heading}` }).click().then(() => page.getByRole("menuitem", { name: "Save what is shown as CSV" }).click()),
+	]);
+
+	assert.equal(download.suggestedFilename(), chart + ".csv");
+	return readFileSync(await download.path(), "utf8").trim().split("\n").slice(1).map((row) => row.split(","));
+}
+
+const plot = (page, chart) => page.locator(`[data-chart=${chart}] .plot`);
+const words = async (page, chart, until) => {
+	const p = plot(page, chart);
+
+	await page.waitForFunction(([c, t]) => document.querySelector(`[data-chart=${c}] .plot`)?.getAttribute("aria-label").includes(t), [chart, until]);
+	await p.locator("canvas").waitFor();
+	return p.getAttribute("aria-label");
+};
+
+test("curves over time: how busy, queues, memory", async () => {
+	const page = await open(file(ONE.replace("rank_0", "rank_1"), "utilisation"));
+
+	assert.match(await words(page, "busy", "GPU 0"), /^Share of the time in kernels\. GPU 0: last 0 %, from 0 % to 100 %\.$/);
+	// One kernel at a time waits, until the one before has run.
+	assert.match(await words(page, "queue", "stream 7"), /stream 7: last 0, from 0 to 1\.$/);
+	const points = await csv(page, "Share_of_the_time_in_kernels", "Share of the time in kernels");
+
+	assert.equal(points.length, 300);
+	// 60 kernels of 0.21 ms, none at the same time, in 29.99 ms.
+	const sum = points.reduce((n, row) => n + Number(row[3]), 0);
+
+	assert.ok(Math.abs((sum * 29.99) / 300 - 60 * 0.21) < 0.001, String(sum));
+	await page.picture("traces-busy", true);
+	// Zoomed to the first kernel and what is around it: the bins are made anew.
+	const box = await plot(page, "busy").locator(".u-over").boundingBox();
+
+	await page.mouse.move(box.x + 1, box.y + 40);
+	await page.mouse.down();
+	await page.mouse.move(box.x + 60, box.y + 40, { steps: 4 });
+	await page.mouse.up();
+	const zoomed = await csv(page, "Share_of_the_time_in_kernels", "Share of the time in kernels");
+
+	assert.equal(zoomed.length, 300);
+	assert.ok(Number(zoomed[299][2]) < 3, zoomed[299].join());
+	assert.ok(zoomed.every((row) => row[3] >= 0 && row[3] <= 1) && zoomed.some((row) => row[3] === "1"));
+	await page.goto(file(ONE.replace("rank_0", "rank_1"), "memory"));
+	assert.match(await words(page, "memory", "GPU0"), /GPU0 allocated: last 0 B, from 0 B to 3\.00 MiB; GPU0 reserved: last 4\.00 MiB, from 4\.00 MiB to 4\.00 MiB\.$/);
+	await page.picture("traces-memory", true);
+	await page.goto(file(ONE, "memory"));
+	await plot(page, "memory").getByText("profile_memory=True").waitFor();
+	await page.done();
+});
+
+test("curves of more events than the timeline parts: the command's own", async () => {
+	const page = await open(file("many.trace.json", "utilisation") + "&events=5000");
+
+	// 100 kernels of 0.042 ms in each 10 ms.
+	assert.match(await words(page, "busy", "GPU 0"), /GPU 0: last 0 %, from 0 % to 42\.0 %\.$/);
 	await page.done();
 });
 

@@ -89,7 +89,8 @@ def test_what_people_say(lapse):
     path = lapse.runs / lapse.run_ids()[0] / "alerts.ack"
     assert path.stat().st_mode & 0o777 == 0o600
     with path.open("a") as log:  # a line that was cut, and nonsense
-        log.write('[1]\n{"do":"ack"}\n\x00\x01\n{"do":"silence","rule":"gpu-hot","until_')
+        log.write('[1]\n{"do":"ack"}\n\x00\x01\n{"do":"ack","alert":"x","note":"' + "n" * 9000 +
+                  '"}\n{"do":"silence","rule":"gpu-hot","until_')
     assert lapse("alerts", "--ack", hot["id"], "--note", "again").returncode == 0
     after = lapse.json("alerts")
     hot = next(a for a in after["alerts"] if a["rule"] == "gpu-hot")

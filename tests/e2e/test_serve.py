@@ -11,6 +11,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import threading
 
 import pytest
 
@@ -626,6 +627,64 @@ def test_it_leaves_after_the_runs(lapse, wait_for):
     second = lapse("serve", "--rendezvous", lapse.rendezvous, "--port=0")
     assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
     assert server.wait(20) == 0 and address(lapse) is None
+
+
+def test_it_stops_among_requests(lapse):
+    """Whatever is on its way: nothing sleeps on, nothing is waited for."""
+    assert lapse("simulate", "--quiet", "--steps", "3000", "--series", "200").returncode == 0
+    paths = ["/healthz", "/api/v1/runs", "/api/v1/live?runs=1", "/api/v1/runs/last/export"]
+
+    def ask(server, path):
+        while server.is_up():
+            try:
+                connection = http.client.HTTPConnection(server.host, server.port, timeout=10)
+                for _ in range(50):
+                    connection.request("GET", path)
+                    answer = connection.getresponse()
+                    if "/live" in path or "/export" in path:
+                        answer.read(10)
+                        break
+                    answer.read()
+                connection.close()
+            except (OSError, http.client.HTTPException):
+                pass
+
+    for _ in range(4):
+        with Serving(lapse) as server:
+            threads = [threading.Thread(target=ask, args=(server, path)) for path in paths * 2]
+            for thread in threads:
+                thread.start()
+            server.get("/api/v1/info")
+            assert server.end() == 0, server.said
+            for thread in threads:
+                thread.join()
+
+
+def test_changes_at_the_same_time(lapse):
+    """Each changes another word: none is lost, and none is told that it failed."""
+    assert lapse("simulate", "--quiet", "--steps", "20").returncode == 0
+    run = lapse.run_ids()[0]
+    with Serving(lapse) as server:
+        token = server.get("/api/v1/info").json()["act_token"]
+
+        def edit(key, seen):
+            for i in range(30):
+                seen.append(server.ask("POST", f"/api/v1/runs/{run}/edit",
+                                       json.dumps({key: f"{key}{i}"}), X_Lapse_Token=token,
+                                       Content_Type="application/json").status)
+
+        seen = []
+        threads = [threading.Thread(target=edit, args=(key, seen))
+                   for key in ("name", "project", "tags", "notes")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(seen) == {200}
+        known = server.get(f"/api/v1/runs/{run}").json()["run"]
+    assert [known[k] for k in ("name", "project", "tags", "notes")] == [
+        "name29", "project29", "tags29", "notes29"]
+    assert sorted(p.name for p in (lapse.runs / run).iterdir()) == ["node0.db", "run.edit"]
 
 
 def test_openapi(lapse):

@@ -124,6 +124,11 @@ def test_views_are_the_commands(served, lapse):
         assert answer.status == 200, answer.body
         done = lapse("trace", view, "--json", "./" + TRACE, cwd=served.folder)
         assert answer.json() == json.loads(done.stdout), view
+    for view, option in (("memory", "--timeline"), ("gpu", "--timeline"), ("queue", "--points")):
+        answer = served.get(path(served, "trace", view, *TRACE.split("/"), query="?points=1"))
+        done = lapse("trace", view, option, "--json", "./" + TRACE, cwd=served.folder)
+        assert answer.json() == json.loads(done.stdout), view
+    assert code(served.get(path(served, "trace", "idle", *TRACE.split("/"), query="?points=1"))) == (400, "bad-parameter")
     again = served.get(path(served, "trace", "top", *TRACE.split("/")))
     assert served.get(path(served, "trace", "top", *TRACE.split("/")), If_None_Match=again.head["etag"]).status == 304
 
@@ -302,17 +307,40 @@ def test_compare(served):
     assert [r["id"] for r in said["runs"]] == [a, a, b] and said["confidence"] == 0.95
     metrics = {(m["name"], m["labels"]): m for m in said["metrics"]}
     step = metrics["step", ""]
-    assert step["values"][0]["n"] == 390 and step["unit"] == "s" and step["direction"] == -1
+    assert step["values"][0]["n"] == 2 * 390 and step["unit"] == "s" and step["direction"] == -1
+    assert [v["ranks"] for v in step["values"]] == [2, 2, 1] and step["ranks"] == "mean"
+    assert {"data", "forward", "backward", "optimizer", "sync"} <= {name for name, _ in metrics}
     same = step["differences"][1]
     assert (same["verdict"], same["absolute"]) == ("same", 0) and same["low"] <= 0 <= same["high"]
-    for metric in said["metrics"]:
-        for difference in metric["differences"][1:]:
-            if difference and difference["low"] is not None:
-                assert difference["low"] <= difference["high"]
-            assert difference is None or difference["verdict"] in ("same", "better", "worse", "differs", "not-enough")
     keys = {d["key"]: d["values"] for d in said["attributes"]}
     assert keys["simulate.seed"] == ["1", "1", "2"] and said["same"] > 0
     assert [d["key"] for d in said["about"]] == ["command"]
+
+
+def test_compare_says_why(served):
+    a, b = served.ids
+    said = served.get(f"/api/v1/compare?run={a}&run={a}&run={b}").json()
+    unclear = ("few-points", "level-changes", "wide")
+    differences = [d for m in said["metrics"] for d in m["differences"][1:] if d]
+    assert len(differences) > 10
+    for difference in differences:
+        assert difference["low"] is None or difference["low"] <= difference["high"]
+        assert difference["verdict"] in ("same", "better", "worse", "differs", "not-enough")
+        assert (difference["verdict"] == "not-enough") == (difference["reason"] in unclear)
+
+
+def test_compare_adds_rates_of_ranks_up(served, lapse):
+    """A rate is the run's whole, as in the report; a time is the mean of its ranks."""
+    a, b = served.ids
+    said = served.get(f"/api/v1/compare?run={a}&run={b}&metric=lapse/step/samples&metric=forward").json()
+    metrics = {m["name"]: m for m in said["metrics"]}
+    rate, forward = metrics["lapse/step/samples"], metrics["forward"]
+    assert rate["ranks"] == "sum" and forward["ranks"] == "mean"
+    assert [v["ranks"] for v in rate["values"]] == [2, 1]
+    report = json.loads(lapse("report", a, "--json").stdout)
+    assert rate["values"][0]["median"] == pytest.approx(report["samples"]["per_s_in_steps"], rel=0.15)
+    medians = [v["median"] for v in forward["values"]]
+    assert medians[0] == pytest.approx(medians[1], rel=0.3)
 
 
 def test_compare_one_metric(served):

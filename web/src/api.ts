@@ -434,6 +434,9 @@ export interface Fetched<T> {
 	reload: () => void;
 }
 
+/** lapse did not answer: asked again so much later, by pages that ask only once, too. */
+const OFFLINE_MS = 3000;
+
 /** Ask when `key` changes (null: do not ask); the question before is given up. `every`: ask
  * again so many ms after each answer, while the page is visible. */
 export function useFetch<T>(key: string | null, ask: (signal: AbortSignal) => Promise<T>, every = 0): Fetched<T> {
@@ -452,8 +455,8 @@ export function useFetch<T>(key: string | null, ask: (signal: AbortSignal) => Pr
 		}
 		const stop = new AbortController();
 		let timer: ReturnType<typeof setTimeout> | undefined;
-		const later = () => {
-			if (every > 0 && !stop.signal.aborted) timer = setTimeout(document.hidden ? later : once, every);
+		const later = (wait = every) => {
+			if (wait > 0 && !stop.signal.aborted) timer = setTimeout(() => (document.hidden ? later(wait) : void once()), wait);
 		};
 		const once = () =>
 			latest.current(stop.signal).then(
@@ -466,7 +469,7 @@ export function useFetch<T>(key: string | null, ask: (signal: AbortSignal) => Pr
 					const error = e instanceof ApiError ? e : new ApiError(0, "page", String(e));
 
 					set((s) => ({ ...s, error, loading: false }));
-					later();
+					later(every || (error.code === "offline" ? OFFLINE_MS : 0));
 				},
 			);
 

@@ -79,7 +79,9 @@ export function number(v: Maybe, digits = 5): string {
 	const a = Math.abs(v);
 
 	if (a !== 0 && (a < 1e-4 || a >= 1e7)) return v.toExponential(digits - 2).replace(/\.?0+e/, "e");
-	return String(Number(v.toPrecision(digits)));
+	const text = String(Number(v.toPrecision(digits)));
+
+	return a < 1e4 ? text : text.replace(/\d+/, (whole) => group(Number(whole)));
 }
 
 /** A whole number with thin groups: 1,234,567. */

@@ -9,6 +9,12 @@ export const ROUTE = "api/v1/live";
 export const ALL_RUNS = "";
 const TYPES = ["hello", "series", "points", "event", "alert", "run", "gap", "end", "runs"] as const;
 const POLL_MS = 5000;
+/** The server says something each 15 s at least (`beat`): a stream that says nothing is one
+ * whose other end went without a word, as when this machine slept. */
+const SILENT_MS = 40_000;
+const LOOK_MS = 5000;
+/** Looked at again by a person: no need to wait as long. */
+export const LATE_MS = 20_000;
 const RUNS_MAX = 8;
 
 export interface LiveMessage {
@@ -27,6 +33,8 @@ export class LiveStreams {
 	private failures = 0;
 	private pollTimer: ReturnType<typeof setInterval> | undefined;
 	private openTimer: ReturnType<typeof setTimeout> | undefined;
+	private watchTimer: ReturnType<typeof setInterval> | undefined;
+	private heard = 0;
 
 	constructor(private address: string, private deliver: Deliver) {}
 
@@ -49,6 +57,13 @@ export class LiveStreams {
 		this.openTimer = setTimeout(() => this.connect(), 30);
 	}
 
+	/** Connect anew if nothing came for so long. */
+	look(most: number): void {
+		if (!this.source || Date.now() - this.heard < most) return;
+		this.all({ type: "down", data: null });
+		this.connect();
+	}
+
 	private wanted(): string[] {
 		return this.runs.filter((r) => !this.ended.has(r));
 	}
@@ -58,6 +73,7 @@ export class LiveStreams {
 
 		this.source?.close();
 		this.source = null;
+		clearInterval(this.watchTimer);
 		if (wanted.length === 0) {
 			this.stopPolling();
 			return;
@@ -74,12 +90,16 @@ export class LiveStreams {
 		const source = new EventSource(`${this.address}?${q}`);
 
 		this.source = source;
+		this.heard = Date.now();
+		this.watchTimer = setInterval(() => this.look(SILENT_MS), LOOK_MS);
 		source.onopen = () => {
+			this.heard = Date.now();
 			this.failures = 0;
 			this.stopPolling();
 			this.all({ type: "up", data: null });
 		};
 		source.onerror = () => this.broke(source);
+		source.addEventListener("beat", () => (this.heard = Date.now()));
 		for (const type of TYPES)
 			source.addEventListener(type, (e) => {
 				if (this.source === source) this.message(type, e as MessageEvent<string>);
@@ -89,6 +109,7 @@ export class LiveStreams {
 	private message(type: (typeof TYPES)[number], e: MessageEvent<string>): void {
 		let data: { run?: string } | null = null;
 
+		this.heard = Date.now();
 		if (e.lastEventId) this.cursor = e.lastEventId;
 		try {
 			data = JSON.parse(e.data) as { run?: string };

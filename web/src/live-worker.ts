@@ -29,8 +29,8 @@ function drop(tab: Tab, run: string): void {
 	const tab: Tab = { port: e.ports[0] as MessagePort, runs: new Set() };
 
 	tabs.add(tab);
-	tab.port.onmessage = (m: MessageEvent<{ address?: string; want?: string; drop?: string; bye?: boolean }>) => {
-		const { address, want, drop: away, bye } = m.data;
+	tab.port.onmessage = (m: MessageEvent<{ address?: string; want?: string; drop?: string; bye?: boolean; look?: number }>) => {
+		const { address, want, drop: away, bye, look } = m.data;
 
 		if (address) streams ??= new LiveStreams(address, deliver);
 		if (want !== undefined && streams) {
@@ -42,6 +42,7 @@ function drop(tab: Tab, run: string): void {
 			if (hello) tab.port.postMessage({ run: want, message: hello });
 		}
 		if (away !== undefined) drop(tab, away);
+		if (look !== undefined) streams?.look(look);
 		if (bye) {
 			for (const run of [...tab.runs]) drop(tab, run);
 			tabs.delete(tab);

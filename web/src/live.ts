@@ -4,7 +4,7 @@
 // browser where there are shared workers, else one a tab, else by polling. Goes on after a
 // break where it was.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ALL_RUNS, ROUTE, type LiveMessage, LiveStreams } from "./live-stream";
+import { ALL_RUNS, LATE_MS, ROUTE, type LiveMessage, LiveStreams } from "./live-stream";
 
 export { ALL_RUNS, type LiveMessage };
 
@@ -43,7 +43,10 @@ function deliver(run: string, m: LiveMessage): void {
 function open(): void {
 	if (worker || streams) return;
 	const address = new URL(ROUTE, document.baseURI).href;
+	const look = (most: number) => (worker ? worker.port.postMessage({ look: most }) : streams?.look(most));
 
+	window.addEventListener("online", () => look(0));
+	document.addEventListener("visibilitychange", () => document.hidden || look(LATE_MS));
 	try {
 		worker = new SharedWorker(new URL("./live-worker.ts", import.meta.url), { type: "module", name: "lapse-live" });
 		worker.port.onmessage = (e: MessageEvent<{ run: string; message: LiveMessage }>) => deliver(e.data.run, e.data.message);

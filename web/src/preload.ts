@@ -29,22 +29,26 @@ export function chartWidth(page: number): number {
 	return page >= 900 ? (main - 32 - 12) / 2 - 18 : main - (page <= 700 ? 20 : 32) - 18;
 }
 
-function preload(address: string): void {
+function preload(address: string): Promise<Response> {
 	const answer = fetch(address, { credentials: "same-origin", headers: { Accept: "application/json" } });
 
 	answer.catch(() => undefined); // who takes it is told
 	waiting.set(address, answer);
+	return answer;
 }
 
 /** Of an address of a run's overview: the run, and its loss. */
-export function preloadPage(hash: string, page: number): void {
+export function preloadPage(hash: string, page: number): { run: Promise<Response>; loss: Promise<Response> } | null {
 	const [, id, query = ""] = /^#\/run\/([\w.-]+)(?:\/overview)?\/?(?:\?(.*))?$/.exec(hash) ?? [];
 	const q = new URLSearchParams(query);
 
-	preload("api/v1/info");
-	if (!id || id === "last") return;
-	preload(`api/v1/runs/${id}`);
-	if (q.has("zoom")) return;
+	if (!id || id === "last") {
+		preload("api/v1/info");
+		return null;
+	}
+	const run = preload(`api/v1/runs/${id}`);
+
+	if (q.has("zoom")) return null;
 	const axis = ["step", "relative"].find((a) => a === q.get("axis")) ?? "time";
 	const ask = new URLSearchParams();
 
@@ -54,5 +58,5 @@ export function preloadPage(hash: string, page: number): void {
 	ask.append("group", "none");
 	ask.append("optional", "1");
 	ask.append("format", "binary");
-	preload(`api/v1/runs/${id}/query?${ask}`);
+	return { run, loss: preload(`api/v1/runs/${id}/query?${ask}`) };
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Light or dark: what the system prefers, or what was chosen here (kept in this browser).
-import { useEffect, useState } from "preact/hooks";
 
 export type Theme = "system" | "light" | "dark";
 
@@ -50,16 +49,14 @@ export function setTheme(theme: Theme): void {
 	apply();
 }
 
-export function useTheme(): { theme: Theme; dark: boolean } {
-	const [now, set] = useState({ theme: chosen, dark: isDark() });
+/** Called when it changes, until the returned function is. */
+export function onTheme(f: () => void): () => void {
+	listeners.add(f);
+	return () => void listeners.delete(f);
+}
 
-	useEffect(() => {
-		const f = () => set({ theme: chosen, dark: isDark() });
-
-		listeners.add(f);
-		return () => void listeners.delete(f);
-	}, []);
-	return now;
+export function themeNow(): { theme: Theme; dark: boolean } {
+	return { theme: chosen, dark: isDark() };
 }
 
 /** The value of a colour of style.css: cssColor("--line"). */

@@ -68,8 +68,8 @@ test("empty buckets of a grid are left out, NaN ones stay", () => {
 test("a group is mean and band; a histogram its percentiles", () => {
 	const col = { x: Float64Array.of(1), min: Float64Array.of(1), mean: Float64Array.of(2), max: Float64Array.of(3), series: Float64Array.of(2), low: Float64Array.of(0), high: Float64Array.of(9) };
 
-	expect(linesOf([series({ group: "loss", col })])[0]).toMatchObject({ lo: col.min, hi: col.max });
-	expect(linesOf([series({ group: "loss", col: { ...col, series: Float64Array.of(1) } })])[0]).toMatchObject({ lo: col.low, hi: col.high });
+	expect(linesOf([series({ group: "loss", col })])[0]).toMatchObject({ lo: col.low, hi: col.high, meanOf: 2 });
+	expect(linesOf([series({ group: "loss", col: { ...col, series: Float64Array.of(1) } })])[0]).toMatchObject({ lo: col.low, hi: col.high, meanOf: undefined });
 	const h = linesOf([series({ kind: "histogram", raw: false, col: { x: Float64Array.of(1), mean: Float64Array.of(2), p50: Float64Array.of(2), p95: Float64Array.of(3), p99: Float64Array.of(4) } })]);
 
 	expect(h.map((l) => l.label)).toEqual(["p50", "p95", "p99"]);

@@ -245,6 +245,56 @@ static void test_verdicts(void **state)
 	assert_int_equal(compare_medians(zero, 30, one, 30, &o, &r), -EINVAL);
 }
 
+/* Hundredths as a GPU's load is given in: off a level by -0.02 to 0.02, each as often. */
+static void level(double at, double *x, int from, int to)
+{
+	uint64_t seed = (uint64_t)(at * 1000);
+	int i;
+
+	for (i = from; i < to; i++)
+		x[i] = at + 0.01 * (floor(5 * uniform(&seed)) - 2);
+}
+
+/* Levels that change by 0.02, as the load of a GPU whose neighbour got slow, beside 0.64. */
+static void test_apart(void **state)
+{
+	struct compare_options o = {.confidence = 0.95, .tolerance = 0.01, .direction = 1};
+	double a[300], b[300];
+	struct compare_result r;
+
+	(void)state;
+	level(0.90, a, 0, 100);
+	level(0.94, a, 100, 300);
+	level(0.64, b, 0, 300);
+	assert_int_equal(compare_medians(a, 300, b, 300, &o, &r), 0);
+	assert_int_equal(r.verdict, COMPARE_WORSE);
+	assert_int_equal(r.reason, COMPARE_APART);
+	assert_string_equal(compare_reason_name(r.reason), "apart");
+	assert_true(r.is_in[0] && !r.is_in[1]);
+	/* a: 0.88 to 0.96, b: 0.62 to 0.66, and nothing of the two is farther out. */
+	near_by(r.low, 0.62 - 0.96, 0.0101);
+	near_by(r.high, 0.66 - 0.88, 0.0101);
+	assert_int_equal(compare_medians(b, 300, a, 300, &o, &r), 0);
+	assert_int_equal(r.verdict, COMPARE_BETTER);
+	assert_true(!r.is_in[0] && r.is_in[1] && r.low > 0 && r.low < r.high);
+	/* b lies between the two levels of a: which is larger depends on the part. */
+	level(0.92, b, 0, 300);
+	assert_int_equal(compare_medians(a, 300, b, 300, &o, &r), 0);
+	assert_int_equal(r.verdict, COMPARE_NOT_ENOUGH);
+	assert_int_equal(r.reason, COMPARE_LEVEL_CHANGES);
+	assert_true(isnan(r.low) && !isnan(r.relative));
+	/* Few points without a jump are no trend. */
+	level(0.92, a, 0, 25);
+	level(0.64, b, 0, 25);
+	assert_int_equal(compare_medians(a, 25, b, 25, &o, &r), 0);
+	assert_int_equal(r.verdict, COMPARE_WORSE);
+	assert_int_equal(r.reason, COMPARE_BY_INTERVAL);
+	assert_null(compare_reason_name(r.reason));
+	assert_int_equal(compare_medians(a, 19, b, 25, &o, &r), 0);
+	assert_int_equal(r.reason, COMPARE_FEW_POINTS);
+	assert_true(r.is_in[0] && !r.is_in[1]);
+}
+
 static void test_thin(void **state)
 {
 	double x[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -260,7 +310,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_blocks),   cmocka_unit_test(test_plain_interval),
 		cmocka_unit_test(test_coverage), cmocka_unit_test(test_verdicts),
-		cmocka_unit_test(test_thin),
+		cmocka_unit_test(test_apart),    cmocka_unit_test(test_thin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -224,9 +224,8 @@ static void test_figures(void **state)
 /* Steps without a number beside numbered ones, and the whole range of numbers. */
 static void test_bins_far_apart(void **state)
 {
-	struct stepsplit_step steps[] = {{0, MS, INT64_MIN, 0, 0},
-					 {MS, 2 * MS, 5, 0, 0},
-					 {2 * MS, 3 * MS, INT64_MAX, 0, 0}};
+	struct stepsplit_step steps[] = {
+		{0, MS, INT64_MIN, 0, 0}, {MS, 2 * MS, 5, 0, 0}, {2 * MS, 3 * MS, INT64_MAX, 0, 0}};
 	struct stepsplit_bin bins[10];
 	struct stepsplit s;
 
@@ -346,13 +345,11 @@ static void test_bound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_roles),     cmocka_unit_test(test_one_step),
-		cmocka_unit_test(test_outermost), cmocka_unit_test(test_over_steps),
-		cmocka_unit_test(test_random),    cmocka_unit_test(test_figures),
-		cmocka_unit_test(test_bins_far_apart),
-		cmocka_unit_test(test_absurd_times),
-		cmocka_unit_test(test_beside_many),
-		cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_roles),          cmocka_unit_test(test_one_step),
+		cmocka_unit_test(test_outermost),      cmocka_unit_test(test_over_steps),
+		cmocka_unit_test(test_random),         cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_bins_far_apart), cmocka_unit_test(test_absurd_times),
+		cmocka_unit_test(test_beside_many),    cmocka_unit_test(test_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

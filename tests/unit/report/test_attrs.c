@@ -132,6 +132,23 @@ static void test_json(void **state)
 	buf_done(&b);
 }
 
+/* A token that does not fit is left out of a buffer: what is left is no JSON. */
+static void test_full(void **state)
+{
+	const char *text = "{\"a\":\"0123456789\",\"b\":{}}";
+	size_t most;
+	struct buf b;
+
+	(void)state;
+	for (most = 0; most <= strlen(text); most++) {
+		buf_init(&b, most);
+		assert_int_equal(attrs_compact(text, &b), most < strlen(text) ? -EFBIG : 0);
+		assert_string_equal(buf_str(&b), most < strlen(text) ? "" : text);
+		assert_int_equal(b.error, 0);
+		buf_done(&b);
+	}
+}
+
 static void test_walk(void **state)
 {
 	const char *text = "{\"a\":[1,{\"b\":\"]}\\\"\"},[],-7],\"ab\":\"x\\\\\\u00e4\\n\","
@@ -166,7 +183,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),  cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_depth), cmocka_unit_test(test_json),
-		cmocka_unit_test(test_walk),
+		cmocka_unit_test(test_walk),  cmocka_unit_test(test_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

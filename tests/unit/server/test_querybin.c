@@ -301,7 +301,7 @@ static void test_percentiles_of_histograms(void **state)
 static void test_groups(void **state)
 {
 	const struct ask_text t = {.axis = "step"};
-	const double *x, *min, *max, *series, *min_of, *max_of;
+	const double *x, *min, *max, *series, *min_of, *max_of, *last;
 	const struct part *p;
 	struct answer a;
 	unsigned i, k;
@@ -323,14 +323,18 @@ static void test_groups(void **state)
 	series = column(p, "series");
 	min_of = column(p, "min_of");
 	max_of = column(p, "max_of");
+	last = column(p, "last");
 	for (i = 0; i < p->n; i++) {
 		k = i < 500 ? i : i + 100;
 		assert_true(equal(x[i], i));
 		assert_true(equal(series[i], i < 900 ? 2 : 1));
 		assert_true(equal(max[i], 2.0 / (1 + i)));
 		assert_true(equal(max_of[i], 1));
-		if (i >= 900)
+		if (i >= 900) {
+			assert_true(equal(last[i], 2.0 / (1 + i)));
 			continue;
+		}
+		assert_true(equal(last[i], (1.0 / (1 + k) + 2.0 / (1 + i)) / 2));
 		assert_true(equal(min[i], 1.0 / (1 + k)));
 		assert_true(equal(min_of[i], 0));
 	}

@@ -181,10 +181,8 @@ static void test_cache_waits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_child),
-		cmocka_unit_test(test_child_limits),
-		cmocka_unit_test(test_cache),
-		cmocka_unit_test(test_cache_many),
+		cmocka_unit_test(test_child),       cmocka_unit_test(test_child_limits),
+		cmocka_unit_test(test_cache),       cmocka_unit_test(test_cache_many),
 		cmocka_unit_test(test_cache_waits),
 	};
 

@@ -9,11 +9,12 @@ import uPlot from "uplot";
 import type { Axis } from "../api";
 import * as fmt from "../fmt";
 import { pen } from "../palette";
-import { cssColor, useTheme } from "../theme";
+import { cssColor } from "../theme";
+import { useTheme } from "../ui/theme";
 import { Menu } from "../ui/menu";
 import { toast } from "../ui/toast";
 import { copyPng, csvOf, download, fileName, pngOf } from "./export";
-import { type Line, summarize } from "./math";
+import { finiteLast, type Line, summarize } from "./math";
 import { drawMarks, drawNan, drawSpans, type Mark, type Plot, type PlotAsk, plotOf, type Span, xText } from "./plot";
 
 export type { Line, Mark, Span };
@@ -66,10 +67,7 @@ function plotColors(): PlotAsk["colors"] {
 }
 
 function lastValue(l: Line): number {
-	const y = l.own ?? l.y;
-
-	for (let i = y.length - 1; i >= 0; i--) if (Number.isFinite(y[i])) return y[i] as number;
-	return NaN;
+	return l.last ?? finiteLast(l.own ?? l.y);
 }
 
 /** The index in x (ascending) that is nearest to at; -1: none. */
@@ -183,6 +181,7 @@ function Legend({ lines, hidden, dark, onHide }: LegendProps) {
 					>
 						<i class={"swatch" + (p.dash.length ? " dashed" : "")} style={{ "--c": p.color }} />
 						<bdi>{fmt.shorten(l.label, 48)}</bdi>
+						{l.meanOf && <span class="muted" title="the mean of their last values; the band reaches from the smallest to the greatest value">mean of {l.meanOf}</span>}
 						<b class="num">{Number.isFinite(last) ? fmt.value(last, l.unit, l.share) : l.x.length ? "NaN" : ""}</b>
 					</button>
 				);

@@ -31,6 +31,7 @@ export function marksOf(events: readonly EventRow[], axis: Axis, startMs: number
 		if (!kind || x == null) continue;
 		out.push({
 			x, kind, severity: e.severity, text: e.text ? `${e.kind}: ${e.text}` : e.kind,
+			over: kind === "alert" && (typeof e.attrs === "string" ? /"state":\s*"resolved"/.test(e.attrs) : e.attrs?.state === "resolved"),
 			href: kind === "alert" ? href(["run", run, "alerts"]) : undefined,
 		});
 	}

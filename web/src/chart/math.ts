@@ -19,6 +19,10 @@ export interface Line {
 	/** Smallest and greatest of a bucket. */
 	lo?: ArrayLike<number>;
 	hi?: ArrayLike<number>;
+	/** The last value itself, where y is of buckets. */
+	last?: number;
+	/** y is the mean of so many series. */
+	meanOf?: number;
 	/** Values that are NaN in it. */
 	nan?: ArrayLike<number>;
 	/** Position in the palette; default: the line's place in the chart. */
@@ -160,7 +164,7 @@ export function packed(s: QuerySeries): Record<string, Float64Array> {
 const PERCENTILES = ["p50", "p95", "p99"] as const;
 
 /** Lines of series: a line each, of histograms one for each percentile; of groups the mean,
- * from the smallest to the greatest series (of one series: value). */
+ * from the smallest to the greatest value. */
 export function linesOf(series: readonly QuerySeries[], options: { side?: "left" | "right"; label?: (s: QuerySeries) => string; prefix?: string } = {}): Line[] {
 	const labels = options.label ? series.map(options.label) : labelsOf(series);
 
@@ -168,7 +172,8 @@ export function linesOf(series: readonly QuerySeries[], options: { side?: "left"
 		const c = s.group === undefined ? packed(s) : s.col;
 		const x = c.x ?? new Float64Array(0);
 		const y = c.y ?? c.mean ?? new Float64Array(x.length).fill(NaN);
-		const alone = c.series && c.series.every((n) => n <= 1);
+		const last = finiteLast(c.last ?? []);
+		const most = c.series?.reduce((a, n) => Math.max(a, n), 0) ?? 0;
 		const line: Line = {
 			key: (options.prefix ?? "") + (s.group ?? s.id + (s.rate ? "/rate" : "")),
 			label: labels[i] ?? s.name,
@@ -177,17 +182,26 @@ export function linesOf(series: readonly QuerySeries[], options: { side?: "left"
 			side: options.side ?? "left",
 			x,
 			y,
-			lo: alone ? c.low : c.min,
-			hi: alone ? c.high : c.max,
+			// Of a group the smallest and greatest value of all, not of the series' means: a peak is seen.
+			lo: c.low ?? c.min,
+			hi: c.high ?? c.max,
+			last: Number.isFinite(last) && !s.rate ? last : undefined,
+			meanOf: most > 1 ? most : undefined,
 			nan: s.raw ? nanMarks(y) : c.nan,
 		};
 
 		if (s.kind !== "histogram" || !c.p50) return [line];
 		return PERCENTILES.filter((p) => c[p]).map((p, k): Line => ({
-			...line, key: `${line.key}/${p}`, label: series.length > 1 ? `${line.label} ${p}` : p, y: c[p] as Float64Array,
+			...line, key: `${line.key}/${p}`, label: series.length > 1 ? `${line.label} ${p}` : p, y: c[p] as Float64Array, last: undefined,
 			lo: k === 0 ? line.lo : undefined, hi: k === 0 ? line.hi : undefined, nan: undefined,
 		}));
 	});
+}
+
+/** The last finite value; NaN: there is none. */
+export function finiteLast(y: ArrayLike<number>): number {
+	for (let i = y.length - 1; i >= 0; i--) if (Number.isFinite(y[i])) return y[i] as number;
+	return NaN;
 }
 
 function nanMarks(y: ArrayLike<number>): Float64Array | undefined {
@@ -259,7 +273,7 @@ export function summarize(title: string, lines: readonly Line[], show: (v: numbe
 			if (l.nan && (l.nan[i] as number) > 0) nan++;
 			if (!Number.isFinite(v)) continue;
 			n++;
-			last = v;
+			last = l.last ?? v;
 			lo = Math.min(lo, !l.own && l.lo && Number.isFinite(l.lo[i]) ? (l.lo[i] as number) : v);
 			hi = Math.max(hi, !l.own && l.hi && Number.isFinite(l.hi[i]) ? (l.hi[i] as number) : v);
 		}
@@ -296,6 +310,7 @@ export function extend(line: Line, x: readonly number[], y: readonly number[]): 
 		...line,
 		x: grow(line.x, (i) => x[i] as number),
 		y: grow(line.y, at),
+		last: line.last === undefined ? undefined : finiteLast([line.last, ...keep.map(at)]),
 		lo: line.lo && grow(line.lo, at),
 		hi: line.hi && grow(line.hi, at),
 		nan: (line.nan || keep.some((i) => !Number.isFinite(at(i)))) ? grow(line.nan ?? new Float64Array(line.x.length), (i) => (Number.isFinite(at(i)) ? 0 : 1)) : undefined,

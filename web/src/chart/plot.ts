@@ -13,6 +13,8 @@ export interface Mark {
 	kind: "event" | "alert" | "checkpoint" | "attempt";
 	severity?: "debug" | "info" | "warning" | "error";
 	text: string;
+	/** An alert that ended here: told, but nothing is wrong any more. */
+	over?: boolean;
 	/** Where a click on it leads. */
 	href?: string;
 }
@@ -382,7 +384,7 @@ export function drawMarks(u: uPlot, a: PlotAsk): void {
 	ctx.lineWidth = dpr;
 	for (const m of a.marks) {
 		const x = Math.round(u.valToPos(m.x, "x", true));
-		const color = m.kind === "alert" || m.severity === "error" ? a.colors.error : m.severity === "warning" ? a.colors.warning : a.colors.info;
+		const color = m.over ? a.colors.text : m.kind === "alert" || m.severity === "error" ? a.colors.error : m.severity === "warning" ? a.colors.warning : a.colors.info;
 
 		if (x < left || x > left + width || x - lastX < 2 * dpr) continue;
 		lastX = x;

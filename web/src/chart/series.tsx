@@ -86,19 +86,12 @@ export function useQuery(run: string, ask: QueryAsk | null, live: boolean): Quer
 	const shown = useRef<QueryAnswer | null>(null);
 	const later = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
 
-	const failed = useRef(false);
-
 	shown.current = fetched.data;
-	failed.current = !!fetched.error;
 	useLive(live && key !== null ? run : null, (m) => {
 		const answer = shown.current;
 		const age = Date.now() - asked.current;
 
-		if (!answer) {
-			// Asked while lapse did not answer: once more when it does.
-			if (failed.current && m.type === "hello") setAgain((n) => n + 1);
-			return;
-		}
+		if (!answer) return;
 		if (m.type === "gap" || m.type === "end" || m.type === "series" || m.type === "poll" || (m.type === "hello" && age > 200)) {
 			// What was asked a moment ago may lack what came now: then once more, a little later.
 			clearTimeout(later.current);

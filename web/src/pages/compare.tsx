@@ -13,7 +13,7 @@ import * as fmt from "../fmt";
 import { useTick } from "../live";
 import { pen } from "../palette";
 import { href, setQuery, useFlag, useList } from "../router";
-import { useTheme } from "../theme";
+import { useTheme } from "../ui/theme";
 import { Badge, Choice, Name, Outcome, Switch, type Tone, Time } from "../ui/bits";
 import { Combobox } from "../ui/combobox";
 import { Empty, ErrorState, Skeleton } from "../ui/states";
@@ -39,6 +39,8 @@ interface Run {
 interface Value {
 	series: string;
 	rank: number | null;
+	/** Series that it is the sum or mean of. */
+	ranks: number;
 	n: number;
 	median: number;
 	p5: number;
@@ -54,6 +56,9 @@ interface Difference {
 	relative_high: number | null;
 	verdict: "better" | "worse" | "differs" | "same" | "not-enough";
 	why: string;
+	reason: "few-points" | "level-changes" | "wide" | "apart" | null;
+	/** Of the base, of the run: the reason holds for it. */
+	in: [boolean, boolean];
 }
 
 interface Metric {
@@ -62,6 +67,7 @@ interface Metric {
 	unit: string;
 	kind: string;
 	direction: number;
+	ranks: "sum" | "mean";
 	values: (Value | null)[];
 	differences: (Difference | null)[];
 }
@@ -162,6 +168,56 @@ function signed(v: number | null): string {
 	return Math.abs(v) < 0.0005 ? "±0 %" : (v > 0 ? "+" : "−") + fmt.percent(Math.abs(v));
 }
 
+/** Why a difference has no clear verdict, or what else to know of it, in a few words. */
+function because(d: Difference, base: Run, run: Run): string {
+	const names = [base, run].filter((_, i) => d.in[i]).map((r) => fmt.shorten(r.name, 20)).join(" and ");
+
+	switch (d.reason) {
+		case "few-points": return `fewer than 20 points in ${names}`;
+		case "level-changes": return `level changes within ${names}`;
+		case "apart": return `level changes within ${names}, but they do not overlap`;
+		case "wide": return "interval has 0 in it and is wide";
+		default: return "";
+	}
+}
+
+/** What a row is of where runs have several ranks: "mean of 8 ranks". */
+function ofRanks(m: Metric): string {
+	const had = m.values.filter((v): v is Value => !!v);
+	const counts = [...new Set(had.map((v) => v.ranks))];
+
+	if (counts.every((n) => n < 2)) return "";
+	return `${m.ranks} of ${counts.join(" and ")} ${had.some((v) => v.rank !== null) ? "ranks" : "hosts"}`;
+}
+
+const ORDER: readonly Difference["verdict"][] = ["worse", "better", "differs", "not-enough", "same"];
+
+/** By verdict, then the largest difference first; of several runs what stands first counts. */
+function inOrder(metrics: readonly Metric[]): Metric[] {
+	const key = (m: Metric): [number, number] => {
+		const all = m.differences.filter((d): d is Difference => !!d);
+		const first = Math.min(ORDER.length, ...all.map((d) => ORDER.indexOf(d.verdict)));
+
+		return [first, Math.max(-1, ...all.filter((d) => d.verdict === ORDER[first]).map((d) => Math.abs(d.relative ?? 0)))];
+	};
+
+	return metrics.map((m) => ({ m, k: key(m) })).sort((p, q) => p.k[0] - q.k[0] || q.k[1] - p.k[1]).map((r) => r.m);
+}
+
+/** "steps 10 to 1,999" if that is so of all, else of each by name. */
+function stepsOf(runs: readonly Run[]): string {
+	const one = (r: Run) => (r.steady?.step_first != null ? `steps ${fmt.group(r.steady.step_first)} to ${fmt.group(r.steady.step_last)}` : "all but its first tenth");
+	const first = one(runs[0]!);
+
+	return runs.every((r) => one(r) === first) ? first : runs.map((r) => `${fmt.shorten(r.name, 24)}: ${one(r)}`).join(" · ");
+}
+
+/** Nothing shrinks by more than all of it: unless a base is negative, the scale ends there. */
+function cutScale(s: ForestScale, known: readonly Difference[]): ForestScale {
+	if (s.lo >= -1 || known.some((d) => Math.min(d.relative ?? 0, d.relative_low ?? 0) < -1)) return s;
+	return { ...s, lo: -1, ticks: [-1, ...s.ticks.filter((t) => t > -1)] };
+}
+
 /** Indices of the other runs that have the metric. */
 const having = (m: Metric) => m.values.map((v, i) => (i > 0 && v ? i : 0)).filter(Boolean);
 
@@ -170,18 +226,17 @@ function Differences({ c, shown, toggle }: { c: Comparison; shown: readonly stri
 	const [only, setOnly] = useFlag("differing");
 	const others = c.runs.slice(1);
 	const known = c.metrics.flatMap((m) => m.differences.filter((d): d is Difference => !!d));
-	const scale = forestScale(known.filter((d) => d.relative !== null).map((d) => ({ at: d.relative!, lo: d.relative_low ?? d.relative!, hi: d.relative_high ?? d.relative! })));
-	const rows = c.metrics.filter((m) => !only || m.differences.some((d) => d && d.verdict !== "same" && d.verdict !== "not-enough"));
+	const scale = cutScale(forestScale(known.filter((d) => d.relative !== null).map((d) => ({ at: d.relative!, lo: d.relative_low ?? d.relative!, hi: d.relative_high ?? d.relative! }))), known);
+	const rows = inOrder(c.metrics).filter((m) => !only || m.differences.some((d) => d && d.verdict !== "same" && d.verdict !== "not-enough"));
 	const count = (v: Difference["verdict"]) => known.filter((d) => d.verdict === v).length;
-	const steady = c.runs[0]?.steady;
 
 	return (
 		<>
 			<div class="toolbar">
 				<h2 id="t-diff">Differences in the steady part</h2>
-				{(["worse", "better", "differs"] as const).map((v) => count(v) > 0 && <Badge tone={WORD[v][1]}>{count(v)} {WORD[v][0]}</Badge>)}
+				{(["worse", "better", "differs", "not-enough"] as const).map((v) => count(v) > 0 && <Badge tone={WORD[v][1]}>{count(v)} {WORD[v][0]}</Badge>)}
 				<span class="spring" />
-				{steady?.step_first != null && <span class="muted">medians of steps {fmt.group(steady.step_first)} to {fmt.group(steady.step_last)}, {fmt.percent(c.confidence)} intervals</span>}
+				<span class="muted">medians of {stepsOf(c.runs)}; {fmt.percent(c.confidence)} intervals</span>
 				<Switch on={only} set={setOnly}>only what differs</Switch>
 			</div>
 			<div class="scroll" tabIndex={0} role="region" aria-label="Table of differences">
@@ -189,7 +244,7 @@ function Differences({ c, shown, toggle }: { c: Comparison; shown: readonly stri
 					<thead>
 						<tr>
 							<th scope="col">metric</th>
-							<th scope="col" class="num value"><i class="swatch" style={{ "--c": pen(0, dark).color }} /> base</th>
+							<th scope="col" class="num value"><i class="swatch" style={{ "--c": pen(0, dark).color }} /> <Name text={c.runs[0]!.name} most={24} /> <span class="muted">base</span></th>
 							{others.length > 1 && <th scope="col">run</th>}
 							<th scope="col" class="num value">{others.length > 1 ? "median" : <><i class="swatch" style={{ "--c": pen(1, dark).color }} /> <Name text={others[0]!.name} most={24} /></>}</th>
 							<th scope="col" class="num">difference</th>
@@ -206,13 +261,14 @@ function Differences({ c, shown, toggle }: { c: Comparison; shown: readonly stri
 							const show = (x: number | undefined) => (x === undefined ? fmt.UNKNOWN : fmt.value(x, m.unit, fmt.isShare(m.name, m.unit)));
 
 							return (
-								<tr key={idOf(m) + r.id} class={k === 0 ? "first" : ""}>
+								<tr key={idOf(m) + r.id} class={k === 0 ? "begins" : ""}>
 									{k === 0 && (
 										<>
 											<th scope="rowgroup" rowSpan={all.length}>
 												<button type="button" class="link" aria-pressed={shown.includes(idOf(m))} title={shown.includes(idOf(m)) ? "take its chart away" : "draw it below"} onClick={() => toggle(idOf(m))}>
 													<Name text={idOf(m)} most={48} />
 												</button>
+												{ofRanks(m) && <div class="muted">{ofRanks(m)}</div>}
 											</th>
 											<td class="num value" rowSpan={all.length} title={base ? `${show(base.p5)} to ${show(base.p95)} (5th to 95th percentile of ${fmt.group(base.n)})` : undefined}>{show(base?.median)}</td>
 										</>
@@ -221,7 +277,10 @@ function Differences({ c, shown, toggle }: { c: Comparison; shown: readonly stri
 									<td class="num value" title={v ? `${show(v.p5)} to ${show(v.p95)} (5th to 95th percentile of ${fmt.group(v.n)})` : undefined}>{show(v?.median)}</td>
 									<td class="num">{d ? signed(d.relative) : fmt.UNKNOWN}</td>
 									<td class="plotted">{d && <Bar d={d} s={scale} m={m} />}</td>
-									<td>{d && <Badge tone={WORD[d.verdict][1]} title={d.why}>{WORD[d.verdict][0]}</Badge>}</td>
+									<td>
+										{d && <Badge tone={WORD[d.verdict][1]} title={d.why}>{WORD[d.verdict][0]}</Badge>}
+										{d?.reason && <div class="muted">{because(d, c.runs[0]!, r)}</div>}
+									</td>
 								</tr>
 							);
 						}))}
@@ -291,7 +350,10 @@ function Overlay({ c, shown, set }: { c: Comparison; shown: readonly string[]; s
 				<h2 id="t-charts">Curves</h2>
 				<Combobox label="Metrics" options={options} value={shown} set={set} many placeholder="metric" />
 				<Choice label="Axis" value={view.axis === "time" ? "relative" : view.axis} options={[["step", "step"], ["relative", "since start"]]} set={view.setAxis} />
-				<label>Smooth <input type="range" min={0} max={0.99} step={0.01} value={view.smooth} onInput={(e) => view.setSmooth(Number(e.currentTarget.value))} /></label>
+				<label title="moving average over what is drawn; what was recorded stays behind it">
+					Smooth<input type="range" min="0" max="0.99" step="0.01" value={view.smooth} onInput={(e) => view.setSmooth(Number(e.currentTarget.value))} aria-label="Smoothing" />
+					<span class="num smooth">{view.smooth ? view.smooth.toFixed(2) : "off"}</span>
+				</label>
 				{view.range && <button type="button" class="button" onClick={() => view.setRange(null)}>Show all</button>}
 			</div>
 			<div class="panels wide">{shown.map((m) => <OverlayChart key={m} c={c} metric={m} view={view} away={() => set(shown.filter((x) => x !== m))} />)}</div>
@@ -309,17 +371,23 @@ function OverlayChart({ c, metric, view, away }: { c: Comparison; metric: string
 	const tick = useTick(running, ["points", "end"], 3000);
 	const key = seen && width ? `${c.runs.map((r) => r.id)} ${metric} ${axis} ${view.range} ${pointsFor(width)} ${tick}` : null;
 	const answer = useFetch(key, (signal) => Promise.all(c.runs.map(async (r, i): Promise<Line | null> => {
-		const id = of?.values[i]?.series;
-		const counter = of?.kind === "counter";
+		const value = of?.values[i];
+		const many = value && value.ranks > 1 ? value.ranks : 0;
+		const pattern = many ? metric : value?.series;
+		const asked = pattern && of?.kind === "counter" ? `rate(${pattern})` : pattern;
 
 		try {
 			const q = await api.query(r.id, {
-				...(id ? { id: [counter ? `rate(${id})` : id] } : { series: [metric] }),
+				...(many ? { series: [asked!], group: "none" } : asked ? { id: [asked] } : { series: [metric] }),
 				axis, points: pointsFor(width), from: view.range?.[0], to: view.range?.[1],
 			}, signal);
-			const s = [...q.series].sort((a, b) => (a.rank ?? 0) - (b.rank ?? 0))[0];
+			const s = many ? q.groups[0] : [...q.series].sort((a, b) => (a.rank ?? 0) - (b.rank ?? 0))[0];
 
-			return s ? { ...linesOf([s])[0]!, key: r.id, label: r.name, pen: i } : null;
+			if (!s) return null;
+			const line = { ...linesOf([s])[0]!, key: r.id, label: r.name, pen: i };
+
+			// The sum, as in the table; its smallest and greatest values are not known.
+			return many && of?.ranks === "sum" ? { ...line, y: Float64Array.from(line.y, (v) => v * many), last: line.last === undefined ? undefined : line.last * many, lo: undefined, hi: undefined, meanOf: undefined } : line;
 		} catch (e) {
 			if ((e as { code?: string }).code === "no-such-series") return null;
 			throw e;
@@ -335,7 +403,7 @@ function OverlayChart({ c, metric, view, away }: { c: Comparison; metric: string
 				name={metric} heading={metric} title={<Name text={metric} most={60} />} lines={lines} axis={axis} range={view.range} onZoom={view.setRange} group="compare" height={190}
 				smooth={view.smooth} band={view.band && c.runs.length < 4} log={view.log(metric)} onLog={(on) => view.setLog(metric, on)} clip={view.clip(metric)} onClip={(on) => view.setClip(metric, on)}
 				loading={answer.loading && seen} note={answer.error?.message ?? (answer.data && !lines.length ? (stepless ? "It has no steps: choose “since start”." : "None of these runs has it.") : undefined)} onWidth={setWidth}
-				aside={lack > 0 && lines.length > 0 ? <span class="muted">{lack} without</span> : undefined}
+				aside={lines.length > 0 && (lack > 0 || (of && ofRanks(of))) ? <span class="muted">{[of ? ofRanks(of) : "", lack > 0 ? `${lack} without` : ""].filter(Boolean).join(", ")}</span> : undefined}
 				more={[{ label: "Take this chart away", run: away }]}
 			/>
 		</div>

@@ -10,10 +10,11 @@ import { useView } from "../chart/view";
 import * as fmt from "../fmt";
 import { useTick } from "../live";
 import { partPens, pen } from "../palette";
+import { endFirstPaint } from "../firstpaint";
 import { LOSSES } from "../preload";
 import { href } from "../router";
 import { domainOf, useRun } from "../run";
-import { useTheme } from "../theme";
+import { useTheme } from "../ui/theme";
 import { Badge, Figure, Name, ProgressBar, Shares, Time } from "../ui/bits";
 import { ErrorState, Skeleton } from "../ui/states";
 
@@ -31,16 +32,22 @@ function last(lines: readonly Line[], name: string, which: "y" | "hi" = "y"): nu
 	return null;
 }
 
+function ranksOf(d: RunDetail): number {
+	return d.processes.filter((p) => p.rank != null).length;
+}
+
 function Progress({ d }: { d: RunDetail }) {
 	const p = d.progress;
 	const over = !d.live && d.run.outcome !== "running";
+	// Steps count from 0: the last of 2,000 is 1,999, and all are done.
+	const step = p.of != null && p.share === 1 ? p.of : p.step;
 
 	return (
 		<Figure
 			label="Progress" title={p.epoch != null ? `epoch ${fmt.group(p.epoch)}${p.epochs ? ` of ${fmt.group(p.epochs)}` : ""}` : undefined}
 			sub={<ProgressBar share={p.share ?? (over && d.status === "finished" ? 1 : null)} label="share of the steps" />}
 		>
-			{p.step == null ? fmt.UNKNOWN : fmt.group(p.step)}
+			{fmt.group(step)}
 			{p.of != null && <small class="muted"> of {fmt.group(p.of)}</small>}
 		</Figure>
 	);
@@ -50,6 +57,7 @@ function Figures({ d, machine, alerts }: { d: RunDetail; machine: readonly Line[
 	const p = d.progress;
 	const go = (page: string) => href(["run", d.run.id, page]);
 	const over = !d.live;
+	const end = over ? " at the end" : "";
 	const busy = last(machine, "gpu/busy");
 	const gpuUsed = last(machine, "gpu/memory/used", "hi");
 	const gpuTotal = last(machine, "gpu/memory/total", "hi");
@@ -59,8 +67,10 @@ function Figures({ d, machine, alerts }: { d: RunDetail; machine: readonly Line[
 	const limit = last(machine, "memory/limit") ?? last(machine, "memory/total");
 	const lost = d.drops.dropped + d.drops.overwritten + d.drops.broken + d.drops.refused;
 	const active = alerts?.counts.active ?? 0;
+	const fired = active + (alerts?.counts.silenced ?? 0) + (alerts?.counts.history ?? 0);
 	const rate = p.samples_s != null ? `${fmt.count(p.samples_s)} samples/s` : p.tokens_s != null ? `${fmt.count(p.tokens_s)} tokens/s` : p.step_p50_s != null ? `median ${fmt.seconds(p.step_p50_s)}` : "";
 	const loss = num(d.loss?.last);
+	const many = ranksOf(d) > 1;
 	const quiet = d.live && p.quiet_s != null && p.step_p50_s != null && p.quiet_s > 5 && p.quiet_s > 3 * p.step_p50_s;
 
 	return (
@@ -68,12 +78,13 @@ function Figures({ d, machine, alerts }: { d: RunDetail; machine: readonly Line[
 			<Progress d={d} />
 			{over ? <Figure label="Took" sub={d.run.evidence ? <Name text={d.run.evidence} /> : <Time ms={Date.parse(d.run.end ?? "")} how="ago" />}>{fmt.seconds(d.run.duration_s)}</Figure>
 				: <Figure label="Left" tone={quiet ? "warn" : undefined} sub={quiet ? `last step ${fmt.seconds(p.quiet_s)} ago` : `${fmt.seconds(p.elapsed_s ?? d.run.duration_s)} so far`}>{p.eta_s == null ? fmt.UNKNOWN : fmt.seconds(p.eta_s)}</Figure>}
-			<Figure label="Steps" sub={rate} href={go("phases")} title="where a step's time goes">{p.steps_s != null ? `${fmt.count(p.steps_s)}/s` : p.step_p50_s != null ? fmt.seconds(p.step_p50_s) : fmt.UNKNOWN}</Figure>
-			<Figure label={d.loss?.name ?? "Loss"} tone={loss != null && !Number.isFinite(loss) ? "bad" : undefined} sub={d.loss?.best != null ? `best ${fmt.number(num(d.loss.best), 4)}` : ""} href={go("training")}>{fmt.number(loss, 4)}</Figure>
-			{busy != null || gpuUsed != null ? <Figure label="GPU" sub={[heat != null ? `${Math.round(heat)} °C` : "", gpuUsed != null ? fmt.bytesOf(gpuUsed, gpuTotal) : ""].filter(Boolean).join(" · ")} href={go("system")} title="mean of all; memory of the fullest">{fmt.percent(busy)}</Figure>
-				: <Figure label="CPU" sub="no GPU was read" href={go("system")}>{fmt.percent(cpu)}</Figure>}
-			<Figure label="Memory" sub={rss != null ? (limit ? `of ${fmt.bytes(limit)}` : "of the run's processes") : ""} href={go("system")} title="resident memory of the run's processes">{fmt.bytes(rss ?? last(machine, "memory/used"))}</Figure>
-			<Figure label="Alerts" tone={active ? "bad" : undefined} sub={alerts ? (alerts.watched ? `${alerts.counts.history} before` : "not watched") : ""} href={go("alerts")}>{alerts ? (active ? `${active} active` : "none active") : fmt.UNKNOWN}</Figure>
+			<Figure label={"Steps" + end} sub={rate} href={go("phases")} title="where a step's time goes">{p.steps_s != null ? `${fmt.count(p.steps_s)}/s` : p.step_p50_s != null ? fmt.seconds(p.step_p50_s) : fmt.UNKNOWN}</Figure>
+			<Figure label={(d.loss?.name ?? "Loss") + (many ? " of one rank" : "")} tone={loss != null && !Number.isFinite(loss) ? "bad" : undefined} sub={d.loss?.best != null ? `best ${fmt.number(num(d.loss.best), 4)}` : ""} title={many ? "the last value of the lowest rank; the chart shows the mean of all" : undefined} href={go("training")}>{fmt.number(loss, 4)}</Figure>
+			{busy != null || gpuUsed != null ? <Figure label={"GPU" + end} sub={[heat != null ? `${Math.round(heat)} °C` : "", gpuUsed != null ? fmt.bytesOf(gpuUsed, gpuTotal) : ""].filter(Boolean).join(" · ")} href={go("system")} title="mean of all; memory of the fullest">{fmt.percent(busy)}</Figure>
+				: <Figure label={"CPU" + end} sub="no GPU was read" href={go("system")}>{fmt.percent(cpu)}</Figure>}
+			<Figure label={"Memory" + end} sub={rss != null ? (limit ? `of ${fmt.bytes(limit)}` : "of the run's processes") : ""} href={go("system")} title="resident memory of the run's processes">{fmt.bytes(rss ?? last(machine, "memory/used"))}</Figure>
+			{over ? <Figure label="Alerts" tone={fired ? "bad" : undefined} sub={alerts && !alerts.watched ? "not watched" : ""} href={go("alerts")}>{alerts ? (fired ? `${fmt.group(fired)} fired` : "none fired") : fmt.UNKNOWN}</Figure>
+				: <Figure label="Alerts" tone={active ? "bad" : undefined} sub={alerts ? (alerts.watched ? `${alerts.counts.history} before` : "not watched") : ""} href={go("alerts")}>{alerts ? (active ? `${active} active` : "none active") : fmt.UNKNOWN}</Figure>}
 			{lost > 0 ? <Figure label="Records lost" tone="warn" sub={`of ${fmt.count(lost + d.drops.stored)}`} title={`dropped ${d.drops.dropped}, overwritten ${d.drops.overwritten}, broken ${d.drops.broken}, refused ${d.drops.refused}`}>{fmt.count(lost)}</Figure>
 				: <Figure label="Recorded" sub={`${fmt.count(d.counts.series)} series, none lost`}>{fmt.count(d.counts.points)}</Figure>}
 		</div>
@@ -98,15 +109,16 @@ function VerdictPanel({ verdict, id }: { verdict: ReturnType<typeof useFetch<Ver
 	);
 }
 
-function AlertList({ page, id }: { page: AlertPage | null; id: string }) {
-	const active = (page?.alerts ?? []).filter((a: Alert) => a.state === "active" && !a.silenced_until_ns);
+/** What fires now; of a run that is over, what fired. */
+function AlertList({ page, id, live }: { page: AlertPage | null; id: string; live: boolean }) {
+	const shown = (page?.alerts ?? []).filter((a: Alert) => !live || (a.state === "active" && !a.silenced_until_ns));
 
 	return (
 		<section class="panel">
-			<h2>Active alerts<span class="spring" /><a href={href(["run", id, "alerts"])}>All</a></h2>
-			{!page ? <Skeleton height={20} rows={2} /> : active.length === 0 ? <p class="muted">{page.watched ? "None." : (page.why ?? "Nothing watches this run.")}</p> : (
+			<h2>{live ? "Active alerts" : "Alerts that fired"}<span class="spring" /><a href={href(["run", id, "alerts"])}>All</a></h2>
+			{!page ? <Skeleton height={20} rows={2} /> : shown.length === 0 ? <p class="muted">{page.watched ? "None." : (page.why ?? "Nothing watches this run.")}</p> : (
 				<ul class="list">
-					{active.slice(0, 5).map((a) => (
+					{shown.slice(0, 5).map((a) => (
 						<li key={a.id}>
 							<Badge tone={a.severity === "error" ? "bad" : a.severity === "warning" ? "warn" : "plain"}>{a.severity}</Badge> <b><bdi>{a.title}</bdi></b> <span class="muted"><Time ms={fmt.toMs(a.since)} how="ago" /></span>
 							<div><bdi>{fmt.shorten(a.text, 300)}</bdi></div>
@@ -135,7 +147,7 @@ function Next({ d, verdict }: { d: RunDetail; verdict: Verdict | null }) {
 }
 
 function Facts({ d }: { d: RunDetail }) {
-	const trainers = d.processes.filter((p) => p.rank != null).length;
+	const trainers = ranksOf(d);
 
 	return (
 		<section class="panel">
@@ -181,21 +193,31 @@ export default function OverviewPage() {
 	const slow = useTick(live ? id : null, ["points"], 10_000);
 	const [ready, setReady] = useState(false);
 	// After the frame that shows it.
-	const isDrawn = useCallback((shown: readonly Line[]) => shown.length > 0 && requestAnimationFrame(() => setTimeout(() => setReady(true))), []);
+	const isDrawn = useCallback((shown: readonly Line[]) => {
+		if (shown.length === 0) return;
+		endFirstPaint();
+		requestAnimationFrame(() => setTimeout(() => setReady(true)));
+	}, []);
 	const verdict = useFetch<Verdict>(ready ? `verdict ${id} ${slow}` : null, (signal) => api.verdict(id, {}, signal));
 	const alerts = useFetch<AlertPage>(ready ? `alerts ${id} ${tick}` : null, (signal) => api.alerts(id, { limit: 50 }, signal));
 	const machine = useQuery(id, ready ? MACHINE_ASK : null, live);
 	const lines = useMemo(() => liveLines(machine, { axis: "time" }), [machine.data]);
 	const marks = useMarks(id, live, view.axis, run.startMs, { events: ready, epochs: false });
 	const domain = useMemo(() => domainOf(d, view.axis), [d?.run.start, d?.run.end, view.axis]);
-	const many = (d?.processes.filter((p) => p.rank != null).length ?? 0) > 1;
+	const many = !!d && ranksOf(d) > 1;
 	const hosts = (d?.run.hosts.split(",").length ?? 1) > 1;
 
 	// The loss is what people come for: all else is asked when it is there, or is none.
 	useEffect(() => {
-		const t = setTimeout(() => setReady(true), 500);
+		const t = setTimeout(() => {
+			endFirstPaint();
+			setReady(true);
+		}, 500);
 
-		return () => clearTimeout(t);
+		return () => {
+			endFirstPaint();
+			clearTimeout(t);
+		};
 	}, []);
 	if (!d) return run.error ? <ErrorState error={run.error} retry={run.reload} /> : <Skeleton height={82} rows={4} />;
 	return (
@@ -204,7 +226,7 @@ export default function OverviewPage() {
 			<Next d={d} verdict={verdict.data} />
 			<div class="grid aside">
 				<VerdictPanel verdict={verdict} id={id} />
-				<AlertList page={alerts.data} id={id} />
+				<AlertList page={alerts.data} id={id} live={live} />
 			</div>
 			<div class="grid two">
 				<SeriesChart run={id} live={live} view={view} name="loss" title="Loss" series={LOSSES} group="none" marks={marks.marks} domain={domain} onLines={isDrawn} empty="No loss was recorded: record a gauge named loss." />

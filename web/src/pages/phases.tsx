@@ -10,7 +10,7 @@ import { useTick } from "../live";
 import { partPens, pen } from "../palette";
 import { href, useFlag, useParam } from "../router";
 import { useRun } from "../run";
-import { useTheme } from "../theme";
+import { useTheme } from "../ui/theme";
 import { Name, Shares, Switch, Time } from "../ui/bits";
 import { Command, Empty, ErrorState, Skeleton } from "../ui/states";
 import { type Column, Table } from "../ui/table";
@@ -132,10 +132,10 @@ function Percentiles({ v, colors }: { v: Verdict; colors: readonly string[] }) {
 		...v.parts.map((p, i) => ({ ...p, color: colors[i]! })),
 	];
 	const time = (id: keyof Times, title: string, optional?: 1 | 2): Column<Row> => ({
-		id, title, num: true, optional, width: "minmax(4.2rem, 1fr)", cell: (r) => fmt.seconds(r[id]),
+		id, title, num: true, optional, width: "minmax(4.8rem, 1fr)", cell: (r) => fmt.seconds(r[id]),
 	});
 	const columns: Column<Row>[] = [
-		{ id: "name", title: "phase", width: "minmax(6rem, 1.6fr)", cell: (r) => (
+		{ id: "name", title: "phase", width: "minmax(5.4rem, 1.6fr)", cell: (r) => (
 			<span title={r.role && r.role !== r.name ? `counts as ${r.role}` : undefined}>{r.color ? <i class="swatch" style={{ "--c": r.color }} /> : <i class="swatch none" />} {r.color ? <Name text={r.name} most={40} /> : <b>step</b>}</span>
 		) },
 		{ id: "share", title: "share", num: true, width: "5.2rem", cell: (r) => fmt.percent(r.share) },

@@ -31,7 +31,9 @@ function tagsOf(r: RunRow): string[] {
 	return (r.tags ?? "").split(",").map((t) => t.trim()).filter(Boolean);
 }
 
-function EditRun({ run, close, done }: { run: RunRow; close: () => void; done: () => void }) {
+type Edited = Pick<RunRow, "name" | "project" | "tags" | "notes">;
+
+function EditRun({ run, close, done }: { run: RunRow; close: () => void; done: (now: Edited) => void }) {
 	const [busy, setBusy] = useState(false);
 	const form = useRef<HTMLFormElement>(null);
 	const save = async (e: Event) => {
@@ -41,9 +43,10 @@ function EditRun({ run, close, done }: { run: RunRow; close: () => void; done: (
 		e.preventDefault();
 		setBusy(true);
 		try {
-			await api.edit(run.id, { name: text("name"), project: text("project"), tags: text("tags"), notes: text("notes") });
+			const now = (await api.edit(run.id, { name: text("name"), project: text("project"), tags: text("tags"), notes: text("notes") })).run;
+
 			toast("Saved.");
-			done();
+			done({ name: now.name, project: now.project, tags: now.tags, notes: now.notes });
 			close();
 		} catch (error) {
 			toast((error as Error).message, "error");
@@ -127,7 +130,7 @@ function useColumns(p: { sel: Set<string>; toggle: (id: string, range: boolean) 
 						return v ? <span title={`best ${fmt.number(num(v.best))}, min ${fmt.number(num(v.min))}, max ${fmt.number(num(v.max))}`}>{fmt.value(num(v.last), v.unit)}</span> : null;
 					},
 				}))
-				: [{ id: `metric:${p.spark}`, title: "Loss", width: "66px", num: true, sort: known, cell: (r: RunRow) => (r.loss == null ? null : <span class={Number.isNaN(num(r.loss)) ? "bad" : ""} title={r.loss_name ?? ""}>{fmt.number(num(r.loss), 4)}</span>) }]),
+				: [{ id: `metric:${p.spark}`, title: "Last", width: "66px", num: true, sort: known, cell: (r: RunRow) => (r.loss == null ? null : <span class={Number.isNaN(num(r.loss)) ? "bad" : ""} title={r.loss_name ?? ""}>{fmt.number(num(r.loss), 4)}</span>) }]),
 			{ id: "step", title: "Step", width: "82px", num: true, sort: known, optional: 2, cell: (r) => (r.last_step == null ? null : fmt.group(r.last_step)) },
 			{ id: "start", title: "Started", width: "156px", num: true, sort: known, optional: 2, cell: (r) => (r.start ? <Time ms={Date.parse(r.start)} /> : null) },
 			{ id: "duration", title: "Duration", width: "104px", num: true, sort: known, optional: 2, cell: (r) => (r.duration_s == null ? null : fmt.seconds(r.duration_s)) },
@@ -164,7 +167,14 @@ export default function RunsPage() {
 		more.current = { key: whole, table: next };
 		return next;
 	});
-	const rows = table.data?.runs ?? [];
+	// What was just saved here: the server's list may be a second old.
+	const [edited, setEdited] = useState<Record<string, Edited>>({});
+	const rows = useMemo(() => (table.data?.runs ?? []).map((r) => (edited[r.id] ? { ...r, ...edited[r.id] } : r)), [table.data, edited]);
+	const saved = (id: string, now: Edited) => {
+		setEdited((all) => ({ ...all, [id]: now }));
+		setTimeout(() => table.reload(), 2500);
+		setTimeout(() => setEdited(({ [id]: _old, ...rest }) => rest), 5000);
+	};
 	const some = table.data?.runs.some((r) => r.outcome === "running") ?? false;
 
 	useEffect(() => setChunks(1), [key]);
@@ -265,7 +275,7 @@ export default function RunsPage() {
 					empty={<Empty title="No run fits"><p>Take words or filters away.</p></Empty>}
 				/>
 			)}
-			{edit && <EditRun run={edit} close={() => setEdit(null)} done={table.reload} />}
+			{edit && <EditRun run={edit} close={() => setEdit(null)} done={(now) => saved(edit.id, now)} />}
 			{tagging && <TagRuns runs={sel} close={() => setTagging(false)} done={table.reload} />}
 		</>
 	);

@@ -11,7 +11,7 @@ import { useLive, useTick } from "../live";
 import { pen } from "../palette";
 import { useParam } from "../router";
 import { useRun } from "../run";
-import { useTheme } from "../theme";
+import { useTheme } from "../ui/theme";
 import { Choice, Name } from "../ui/bits";
 import { Empty, ErrorState, Skeleton } from "../ui/states";
 import { type Column, Table } from "../ui/table";
@@ -275,7 +275,7 @@ function Gpus({ a, detail, lines }: { a: Around; detail: RunDetail; lines: Lines
 			<span class={(g.v("gpu/temperature") ?? 0) >= 85 ? "bad" : ""}>{fmt.value(g.v("gpu/temperature"), "Cel")}</span>
 		) },
 		{ id: "clock", title: "clock", num: true, optional: 1, width: "minmax(5rem, .8fr)", sort: (g) => g.v("gpu/clock/sm"), cell: (g) => fmt.value(g.v("gpu/clock/sm"), "Hz") },
-		{ id: "throttled", title: "held down", num: true, optional: 2, width: "minmax(4.5rem, .6fr)", sort: (g) => g.v("gpu/throttled"), cell: (g) => (
+		{ id: "throttled", title: "throttled", num: true, optional: 2, width: "minmax(4.5rem, .6fr)", sort: (g) => g.v("gpu/throttled"), cell: (g) => (
 			<span class={(g.v("gpu/throttled") ?? 0) > 0.01 ? "bad" : ""}>{fmt.percent(g.v("gpu/throttled"))}</span>
 		), help: "share of the time in which the clock was held down for heat or by the power brake" },
 	];

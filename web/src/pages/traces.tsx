@@ -7,7 +7,7 @@ import * as fmt from "../fmt";
 import { useTick } from "../live";
 import { href, setQuery, useFlag, useParam } from "../router";
 import { useRun } from "../run";
-import { FlameView, pathOf, SpeedscopeView, Summary, Tables, TimelineView } from "../trace/views";
+import { BusyCurve, FlameView, HeldCurve, pathOf, SpeedscopeView, Summary, Tables, TimelineView } from "../trace/views";
 import "../trace/trace.css";
 import { Name, Switch, Tabs, Time } from "../ui/bits";
 import { Command, Empty, ErrorState, Skeleton } from "../ui/states";
@@ -59,6 +59,8 @@ function Shown({ run, one, all }: { run: string; one: Artifact; all: Artifact[] 
 				<div class="toolbar"><Switch on={together} set={setTogether}>with the other {job.length === 1 ? "rank" : `${job.length} ranks`}</Switch></div>
 			)}
 			<div class="trace-view" key={one.name + view}>
+				{view === "utilisation" && <BusyCurve {...props} />}
+				{view === "memory" && <HeldCurve {...props} view="memory" />}
 				{view === "timeline" ? <TimelineView {...props} />
 					: view === "operators" ? <Tables {...props} views={["top"]} />
 						: view === "utilisation" ? <Tables {...props} views={["gpu", "tables"]} but={["kernels", "annotations", "work"]} />

@@ -86,7 +86,7 @@ function MetricChart({ g, run, live, view, ranks, attempts, marks, domain, focus
 			title={<a href={href(["run", run, "training"], mergeQuery(pages))} title={`${fmt.shorten(hint, 400)}\n${focus ? "click: all charts" : "click: this chart alone"}`}>{fmt.shorten(title, 70)}</a>}
 			group={fold ? (g.labels.length ? g.labels.join(",") : "none") : undefined} attempts={attempts ? "all" : undefined} marks={marks.marks} spans={marks.spans} domain={domain}
 			aside={<>
-				{fold && <span class="flag" title="the line is the mean, the band reaches from the smallest to the greatest rank">{g.ranks} ranks</span>}
+				{fold && <span class="flag" title="the line is the mean, the band reaches from the smallest to the greatest value of all">{g.ranks} ranks</span>}
 				{picked.length < g.series.length && <span class="flag" title="evenly spread; fold the ranks to see all">{picked.length} of {g.series.length}</span>}
 			</>}
 			more={[{ label: focus ? "Show all charts" : "Show this chart alone", run: () => setQuery(pages, false) }]}

@@ -5,7 +5,8 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as fmt from "../fmt";
 import { DARK, LIGHT } from "../palette";
-import { cssColor, useTheme } from "../theme";
+import { cssColor } from "../theme";
+import { useTheme } from "../ui/theme";
 import { barAt, type Timeline, visit } from "./timeline";
 
 const ROW = 17;

@@ -12,7 +12,7 @@ export type Row = Record<string, Cell>;
 export interface TraceAnswer {
 	command: string;
 	files: { path: string; rank: number | null; error: string | null; notes: { kind: string; count: number; meaning: string }[] }[];
-	inputs: { cuts: unknown[] };
+	inputs: { cuts: unknown[]; views?: { first_ns: number }[] };
 	sheets: Record<string, Row[]>;
 	notes: { key: string; text: string }[];
 }
@@ -24,11 +24,11 @@ function show(key: string, v: Cell | undefined) {
 	if (key.endsWith("_ns")) return fmt.seconds(v / 1e9);
 	if (key.endsWith("_us")) return fmt.seconds(v / 1e6);
 	if (/(^|_)pct$/.test(key)) return fmt.percent(v / 100);
-	if (key.endsWith("_bytes")) return fmt.bytes(v);
+	if (/(^|_)bytes$/.test(key)) return fmt.bytes(v);
 	return fmt.number(v);
 }
 
-const title = (key: string) => key.replace(/(^|_)(ns|us|pct|bytes)$/, (m) => (m.endsWith("pct") ? " %" : "")).replace(/_/g, " ");
+const title = (key: string) => key.replace(/(^|_)(ns|us|pct|bytes)$/, (m) => (m.endsWith("pct") ? " %" : "")).replace(/_/g, " ") || key;
 
 function Sheet({ name, rows, files }: { name: string; rows: Row[]; files: number }) {
 	const columns = useMemo<Column<Row>[]>(() => {

@@ -6,11 +6,14 @@ import { ApiError, get, getBytes, type Params, runUrl, useFetch } from "../api";
 import * as fmt from "../fmt";
 import { DARK, LIGHT } from "../palette";
 import { useFlag, useNumber, useParam } from "../router";
-import { useTheme } from "../theme";
+import { useTheme } from "../ui/theme";
 import { Badge, Shares, Switch } from "../ui/bits";
 import { Empty, ErrorState, Skeleton } from "../ui/states";
+import { Chart } from "../chart/chart";
+import type { Line } from "../chart/math";
 import { Bars } from "./bars";
-import { Sheets, type TraceAnswer } from "./sheets";
+import { busy, held, line, middles, tracks } from "./curves";
+import { type Row, Sheets, type TraceAnswer } from "./sheets";
 import { decodeTimeline, flame, type Speedscope, type Timeline } from "./timeline";
 
 /** "profile/a b.json" as part of an address. */
@@ -101,11 +104,81 @@ function Picture({ t, detail, label, height, start, onRange, children }: {
 	);
 }
 
+const EVENTS = [300_000, 1000, 1_000_000] as const;
+const read = async (address: string, signal: AbortSignal) => decodeTimeline(await getBytes(address, signal));
+
+/** A chart over the time of a trace, ms; zoomed into, its bins are made anew. */
+function Curve({ name, title, domain, make, ...more }: {
+	name: string; title: string; domain: [number, number]; make: (from: number, to: number) => Line[]; note?: string; loading?: boolean; spans?: { from: number; to: number; label: string; kind: "epoch" }[];
+}) {
+	const [range, setRange] = useState<[number, number] | null>(null);
+	const [lo, hi] = domain;
+	const lines = useMemo(() => make(...(range ?? domain)), [make, range, lo, hi]);
+	const zoom = (r: [number, number] | null) => setRange(r && (r[0] > lo || r[1] < hi) && r[0] < hi && r[1] > lo ? [Math.max(r[0], lo), Math.min(r[1], hi)] : null);
+
+	return <section><Chart name={name} title={title} lines={lines} axis="relative" group="trace" range={range} domain={domain} onZoom={zoom} {...more} /></section>;
+}
+
+/** How busy devices were, and what waited for them. Of so many events that the timeline merges some, the command's own
+ * coarser series. */
+export function BusyCurve({ run, file }: ViewProps) {
+	const [events] = useNumber("events", ...EVENTS);
+	const answer = useView<Timeline>(run, "timeline", file, { events }, read);
+	const t = answer.data;
+	const merged = useMemo(() => !!t && busy(t, 0, 1, 1).merged, [t]);
+	const rough = runUrl(run, `trace/gpu/${pathOf(file)}`, { points: 1, sheet: "timeline" });
+	const coarse = useFetch<TraceAnswer>(merged ? rough : null, (signal) => json(rough, signal));
+	const make = useMemo(() => (from: number, to: number) => {
+		if (merged) {
+			const rows = (coarse.data?.sheets.timeline ?? []).map((r) => ({ ...r, ts_ns: Number(r.ts_us) * 1e3 }));
+
+			return tracks(rows, (r) => `GPU ${(r as Row).device}`, { utilisation_pct: "" }, "").map((k) => line(k.label, "", k.x, k.y.map((v) => v / 100), { share: true }));
+		}
+		return t ? [...busy(t, from, to).of].map(([device, y]) => line(/^\d+$/.test(device) ? `GPU ${device}` : device, "", middles(from, to), y, { share: true })) : [];
+	}, [t, merged, coarse.data]);
+	const { first_ms, last_ms, steps } = t?.head ?? { first_ms: 0, last_ms: 1, steps: [] };
+	const domain: [number, number] = [first_ms, Math.max(last_ms, first_ms + 1e-3)];
+	const error = answer.error ?? coarse.error;
+	const loading = answer.loading || coarse.loading;
+	const none = !loading && make(first_ms, last_ms).length === 0;
+
+	return (
+		<>
+			<Curve
+				name="busy" title="Share of the time in kernels" domain={domain} make={make} loading={loading} note={error?.message ?? (none ? "No kernels in this trace." : undefined)}
+				spans={steps.map(([n, from, to]) => ({ from, to, label: `step ${n}`, kind: "epoch" }))}
+			/>
+			<HeldCurve run={run} file={file} view="queue" domain={t ? domain : undefined} />
+		</>
+	);
+}
+
+const HELD = {
+	memory: { sheet: "timeline", title: "Memory of the allocator", label: (r: Row) => String(r.device), columns: { allocated_bytes: "allocated", reserved_bytes: "reserved" }, unit: "By", none: "No records of the allocator: profile with profile_memory=True." },
+	queue: { sheet: "points", title: "Work waiting on streams", label: (r: Row) => `stream ${r.stream}`, columns: { length: "" }, unit: "", none: "Nothing was launched onto a stream in this trace." },
+};
+
+/** Values that hold until the next: of memory, of queues. */
+export function HeldCurve({ run, file, view, domain }: Omit<ViewProps, "others"> & { view: keyof typeof HELD; domain?: [number, number] }) {
+	const { sheet, title, label, columns, unit, none } = HELD[view];
+	const answer = useView<TraceAnswer>(run, view, file, { points: 1, sheet }, json);
+	// Where rows are chosen by steps, times are the trace's own; else since it began.
+	const all = useMemo(() => tracks(answer.data?.sheets[sheet] ?? [], label, columns, unit, answer.data?.inputs.views?.[0]?.first_ns), [answer.data]);
+	const make = useMemo(() => (from: number, to: number) => all.map((t) => {
+		const { hi, lo } = held(t.x, t.y, from, to);
+
+		return line(t.label, unit, Float64Array.of(...middles(from, to), to), hi, { lo, hi });
+	}), [all]);
+	const first = Math.min(...all.map((t) => t.x[0] as number));
+	const own: [number, number] = all.length ? [first, Math.max(first + 1e-3, ...all.map((t) => t.x.at(-1) as number))] : [0, 1];
+
+	return <Curve name={view} title={title} domain={domain ?? own} make={make} loading={answer.loading} note={answer.error?.message ?? (answer.data && all.length === 0 ? none : undefined)} />;
+}
+
 export function TimelineView({ run, file }: ViewProps) {
-	const [events] = useNumber("events", 300_000, 1000, 1_000_000);
+	const [events] = useNumber("events", ...EVENTS);
 	const [step] = useParam("step");
 	const { dark } = useTheme();
-	const read = async (address: string, signal: AbortSignal) => decodeTimeline(await getBytes(address, signal));
 	const answer = useView<Timeline>(run, "timeline", file, { events }, read);
 	const [want, setWant] = useState<[number, number] | null>(null);
 	const finer = runUrl(run, `trace/timeline/${pathOf(file)}`, { events, from: want?.[0].toFixed(3), to: want?.[1].toFixed(3) });
