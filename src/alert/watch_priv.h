@@ -84,7 +84,8 @@ struct watch_event {
 };
 
 struct watch_load {
-	double usual, now; /* means over two minutes of steps, over 15 s */
+	double usual, now; /* means over two minutes of steps, over 15 s; of all while shorter */
+	double usual_s, now_s; /* s that they are over */
 	int64_t last_ns;
 };
 

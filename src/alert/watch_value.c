@@ -325,6 +325,13 @@ static void watch_step(struct watch *w, struct watch_slot *slot, const struct si
 		w->step_ns = v->time_ns + (int64_t)v->value;
 }
 
+/* A mean over the last `over` seconds, exponential; before them of all there was. */
+static void watch_mean(double *mean, double *mean_s, double value, double dt, double over)
+{
+	*mean_s = *mean_s + dt < over ? *mean_s + dt : over;
+	*mean += (value - *mean) * dt / (dt < *mean_s ? *mean_s : dt);
+}
+
 static void watch_load(struct watch *w, struct watch_slot *slot, const struct sink_sample *v)
 {
 	struct watch_load *l = &w->loads[slot->good];
@@ -334,9 +341,9 @@ static void watch_load(struct watch *w, struct watch_slot *slot, const struct si
 		return;
 	dt = dt > 10 ? 10 : dt;
 	l->last_ns = v->time_ns;
-	l->now += (v->value - l->now) * dt / (dt + 15);
+	watch_mean(&l->now, &l->now_s, v->value, dt, 15);
 	if (steps_is_going(&w->steps, w->now_ns))
-		l->usual += (v->value - l->usual) * dt / (dt + 120);
+		watch_mean(&l->usual, &l->usual_s, v->value, dt, 120);
 }
 
 void watch_sample(struct watch *w, struct watch_slot *slot, const struct sink_sample *v)

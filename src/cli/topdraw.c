@@ -232,7 +232,7 @@ static void topdraw_help(struct topdraw *d, struct topgrid_rect r)
 void topdraw_frame(struct topdraw *d)
 {
 	struct topgrid_rect r = {0, 0, d->g->w, d->g->h};
-	int head = r.h >= 14 && d->m->n_spans ? 3 : r.h >= 6 ? 2 : 1;
+	int head = r.h >= 14 && d->m->n_spans[STEPSPLIT_PARTS_MAX - 1] ? 3 : r.h >= 6 ? 2 : 1;
 	bool foot = !d->is_once && r.h >= 5;
 
 	topgrid_clear(d->g);

@@ -20,7 +20,7 @@ void topmodel_init(struct topmodel *m)
 	map_init(&m->by_chart);
 	map_init(&m->by_item);
 	m->events = xcalloc(TOPMODEL_EVENTS, sizeof(*m->events));
-	m->spans = xcalloc(TOPMODEL_SPANS, sizeof(*m->spans));
+	m->spans = xcalloc((size_t)STEPSPLIT_PARTS_MAX * TOPMODEL_SPANS, sizeof(*m->spans));
 	m->mark.samples = m->mark.tokens = NAN;
 	m->run.is_running = true;
 	statusline_init(&m->line);
@@ -357,7 +357,8 @@ static void topmodel_main(struct topmodel *m, uint32_t number)
 		return;
 	}
 	m->main_step = number;
-	m->n_parts = m->n_spans = 0;
+	m->n_parts = 0;
+	memset(m->n_spans, 0, sizeof(m->n_spans));
 	m->mark.steps = 0;
 	m->speed.n = 0;
 	for (i = 0; i < m->n_series; i++)

@@ -23,7 +23,7 @@
 #define TOPMODEL_EVENTS 500u       /* the newest are kept */
 #define TOPMODEL_TRACES_MAX 192u
 #define TOPMODEL_PROCESSES_MAX 16384u /* so of processes */
-#define TOPMODEL_SPANS 8192u          /* of the newest steps, for where their time goes */
+#define TOPMODEL_SPANS 1024u          /* newest of each part, and of the steps */
 
 /* Things of which there are several, each with figures of its own. */
 enum topmodel_group {
@@ -184,7 +184,7 @@ struct topmodel {
 	const char *parts[STEPSPLIT_PARTS_MAX]; /* names of the main process' spans, of charts */
 	size_t n_parts;
 	struct topmodel_span *spans; /* a ring */
-	uint64_t n_spans;
+	uint64_t n_spans[STEPSPLIT_PARTS_MAX]; /* of each part; the last: steps */
 	int64_t newest_ns; /* of all points */
 	uint64_t frame;
 	size_t n_traces;

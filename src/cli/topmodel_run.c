@@ -217,11 +217,12 @@ static void topmodel_step(struct topmodel *m, const struct store_point *p)
 
 void topmodel_span(struct topmodel *m, uint32_t series, const struct store_point *p)
 {
-	uint32_t part = m->series[series].part;
+	uint32_t part = m->series[series].part, slot;
 
 	if ((part == UINT32_MAX && series != m->main_step) || !(p->value >= 0 && p->value < 9e18))
 		return;
-	m->spans[m->n_spans++ % TOPMODEL_SPANS] =
+	slot = part == UINT32_MAX ? STEPSPLIT_PARTS_MAX - 1 : part;
+	m->spans[slot * TOPMODEL_SPANS + m->n_spans[slot]++ % TOPMODEL_SPANS] =
 		(struct topmodel_span){.start = p->time_ns,
 				       .end = p->time_ns + (int64_t)p->value,
 				       .step = p->step,
@@ -305,36 +306,61 @@ void topmodel_tick(struct topmodel *m, int64_t now_ns)
 
 /* ---- where the time goes ------------------------------------------------------------------ */
 
+static size_t topmodel_kept(const struct topmodel *m, size_t slot)
+{
+	return m->n_spans[slot] < TOPMODEL_SPANS ? (size_t)m->n_spans[slot] : TOPMODEL_SPANS;
+}
+
+/* The i-th newest. */
+static const struct topmodel_span *topmodel_newest(const struct topmodel *m, size_t slot, size_t i)
+{
+	return &m->spans[slot * TOPMODEL_SPANS + (m->n_spans[slot] - 1 - i) % TOPMODEL_SPANS];
+}
+
+/* Steps that began before this have lost spans. */
+static int64_t topmodel_whole_from(const struct topmodel *m)
+{
+	int64_t from = m->mark.end_ns - TOPMODEL_SPLIT_NS, start;
+	size_t slot;
+
+	for (slot = 0; slot < m->n_parts; slot++) {
+		if (m->n_spans[slot] <= TOPMODEL_SPANS)
+			continue;
+		start = topmodel_newest(m, slot, TOPMODEL_SPANS - 1)->start;
+		from = start > from ? start : from;
+	}
+	return from;
+}
+
 bool topmodel_split(const struct topmodel *m, struct stepsplit *s)
 {
-	size_t kept = m->n_spans < TOPMODEL_SPANS ? (size_t)m->n_spans : TOPMODEL_SPANS, i;
+	size_t own = STEPSPLIT_PARTS_MAX - 1, n_steps = 0, n = 0, slot, i;
 	struct stepsplit_step steps[TOPMODEL_SPLIT_STEPS];
+	int64_t from = topmodel_whole_from(m);
 	struct stepsplit_span *spans;
-	size_t n_steps = 0, n = 0;
+	const struct topmodel_span *p;
 
-	if (kept == 0)
-		return false;
-	spans = xcalloc(kept, sizeof(*spans));
-	for (i = 0; i < kept && n_steps < TOPMODEL_SPLIT_STEPS; i++) {
-		const struct topmodel_span *p = &m->spans[(m->n_spans - 1 - i) % TOPMODEL_SPANS];
-
-		if (m->mark.end_ns - p->end > TOPMODEL_SPLIT_NS)
-			continue;
-		if (p->part == UINT32_MAX)
+	for (i = 0; i < topmodel_kept(m, own) && n_steps < TOPMODEL_SPLIT_STEPS; i++) {
+		p = topmodel_newest(m, own, i);
+		if (p->start >= from)
 			steps[n_steps++] = (struct stepsplit_step){.start = p->start,
 								   .end = p->end,
 								   .number = p->step,
 								   .thread = p->thread};
-		else
+	}
+	if (n_steps == 0)
+		return false;
+	spans = xcalloc(m->n_parts * TOPMODEL_SPANS + 1, sizeof(*spans));
+	for (slot = 0; slot < m->n_parts; slot++)
+		for (i = 0; i < topmodel_kept(m, slot); i++) {
+			p = topmodel_newest(m, slot, i);
 			spans[n++] = (struct stepsplit_span){.start = p->start,
 							     .end = p->end,
 							     .thread = p->thread,
 							     .part = p->part};
-	}
-	if (n_steps) {
-		stepsplit_init(s, m->parts, m->n_parts);
-		stepsplit_add(s, 0, steps, n_steps, spans, n);
-	}
+		}
+	stepsplit_init(s, m->parts, m->n_parts);
+	stepsplit_add(s, 0, steps, n_steps, spans, n);
 	free(spans);
-	return n_steps > 0;
+	return true;
 }

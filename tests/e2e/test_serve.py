@@ -12,6 +12,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -432,6 +433,7 @@ def test_rows_are_those_of_ls(lapse, several):
         assert all(row["spark"] is None for row in rows(server, "?spark=nosuch"))
 
 
+@pytest.mark.timeout(240)
 def test_two_thousand_runs(lapse):
     """Each once, in pages; what is written meanwhile is seen."""
     run = simulate(lapse)
@@ -446,10 +448,10 @@ def test_two_thousand_runs(lapse):
             seen += [row["id"] for row in answer["runs"]]
         assert sorted(seen) == sorted(path.name for path in lapse.runs.iterdir())
         lapse("edit", seen[1000], "--name", "needle", check=True)
-        wait = 0
-        while not (found := rows(server, "?q=needle")) and wait < 100:
-            wait += 1
-        assert [row["id"] for row in found] == [seen[1000]] or wait == 100
+        until = time.monotonic() + 60
+        while not (found := rows(server, "?q=needle")) and time.monotonic() < until:
+            time.sleep(0.2)
+        assert [row["id"] for row in found] == [seen[1000]]
 
 
 # ---- one run ---------------------------------------------------------------------------------------------

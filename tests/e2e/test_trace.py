@@ -511,8 +511,9 @@ def test_schema_is_what_is_printed(lapse, one, job, tmp_path):
     arguments = {"diff": [one, one], "ranks": [job], "convert": [one, "-o", tmp_path / "c.json"],
                  "merge": [job, "-o", tmp_path / "m.json"]}
     known = schema()
-    assert set(known) == set(SUBCOMMANDS) | {"diff", "convert", "merge", "repair", "import"}
+    assert set(known) == set(SUBCOMMANDS) | {"diff", "convert", "merge", "repair", "timeline", "import"}
     del known["import"]  # of other files: test_trace_import.py
+    del known["timeline"]  # bytes for the dashboard: test_serve_trace.py
     del known["repair"]  # has a document of its own: test_validate_and_repair
     for sub, options in known.items():
         for option, want in options.items():

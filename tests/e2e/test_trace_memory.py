@@ -95,7 +95,7 @@ CASES = [
 
 def test_every_subcommand_is_here():
     """A new subcommand that is not measured fails here."""
-    others = {"convert", "merge", "repair", "import"}  # import: of other files
+    others = {"convert", "merge", "repair", "timeline", "import"}  # import: of other files
     assert {case.split()[0] for case, _ in CASES} | others == set(schema())
 
 
@@ -125,7 +125,7 @@ def test_stays_within(lapse, long_trace, case, does, form):
             assert cut["from_ns"] < cut["to_ns"]
 
 
-@pytest.mark.parametrize("case", ["convert", "merge", "repair"])
+@pytest.mark.parametrize("case", ["convert", "merge", "repair", "timeline"])
 def test_writers_stay_within(lapse, long_trace, tmp_path, case):
     budget = [] if case == "repair" else ["--memory", BUDGET]
     status, _, err, resident = run_measured(lapse, case, "-o", tmp_path / "new.json", *budget, long_trace)

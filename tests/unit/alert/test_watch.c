@@ -246,6 +246,19 @@ static void stall_not_working(void **state)
 	assert_int_equal(rig_count(&rig, "stall", "firing"), 1);
 }
 
+/* A short training: what is usual is known from the first minute on, not after several. */
+static void stall_soon(void **state)
+{
+	uint32_t power = rig_gauge(&rig, rig.host, "gpu/power", "gpu=\"0\"");
+	double t;
+
+	(void)state;
+	tick(0, 30, power, 0.07); /* loading */
+	t = train(30, 0, 20, 1, power);
+	tick(t + 1, t + 70, power, 0.125); /* an idle GPU whose clocks are still high */
+	assert_int_equal(rig_count(&rig, "stall", "firing"), 1);
+}
+
 /* All steps are done, or their process has gone. */
 static void stall_end(void **state)
 {
@@ -749,6 +762,7 @@ int main(void)
 		TEST(stall_evaluation),
 		TEST(stall_working),
 		TEST(stall_not_working),
+		TEST(stall_soon),
 		TEST(stall_end),
 		TEST(stall_to_the_end),
 		TEST(slow_steps),

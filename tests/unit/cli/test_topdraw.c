@@ -451,13 +451,49 @@ static void test_ranks(void **state)
 	topmodel_done(&m);
 }
 
+/* A stored run comes series by series, each whole: the newest steps still find their spans. */
+static void test_split_of_many(void **state)
+{
+	static const struct {
+		const char *name;
+		int64_t at_ms, long_ms;
+	} spans[] = {{"forward", 0, 7}, {"backward", 7, 12}, {"step", 0, 20}};
+	int permille[STEPSPLIT_PARTS_MAX];
+	struct stepsplit split;
+	struct topmodel m;
+	uint32_t ids[3];
+	size_t k, i;
+
+	(void)state;
+	topmodel_init(&m);
+	add_run(&m, "many");
+	add_process(&m, 2, "trainer", 1000, 0);
+	ids[2] = add_series(&m, 1, "trainer", 0, SINK_SPAN, "step", "", "s");
+	ids[0] = add_series(&m, 2, "trainer", 0, SINK_SPAN, "forward", "", "s");
+	ids[1] = add_series(&m, 3, "trainer", 0, SINK_SPAN, "backward", "", "s");
+	for (k = 0; k < 3; k++)
+		for (i = 0; i < 5000; i++)
+			add_point(&m, ids[k], i, T0 + ((int64_t)i * 20 + spans[k].at_ms) * S / 1000,
+				  (int64_t)i, (double)spans[k].long_ms * 1e6);
+	assert_true(topmodel_split(&m, &split));
+	stepsplit_permille(&split, permille);
+	assert_int_equal(split.n, 200);
+	assert_string_equal(m.parts[0], "forward");
+	assert_int_equal(permille[0], 350);
+	assert_int_equal(permille[1], 600);
+	assert_int_equal(permille[m.n_parts], 50); /* other */
+	stepsplit_done(&split);
+	topmodel_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frame),       cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_empty),       cmocka_unit_test(test_nan_only),
-		cmocka_unit_test(test_many_series), cmocka_unit_test(test_hostile_names),
-		cmocka_unit_test(test_many_events), cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_split_of_many), cmocka_unit_test(test_frame),
+		cmocka_unit_test(test_sizes),         cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_nan_only),      cmocka_unit_test(test_many_series),
+		cmocka_unit_test(test_hostile_names), cmocka_unit_test(test_many_events),
+		cmocka_unit_test(test_ranks),
 	};
 
 	if (!setlocale(LC_CTYPE, "C.UTF-8"))
