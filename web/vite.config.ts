@@ -28,6 +28,18 @@ function speedscope() {
   };
 }
 
+/** Licences of what is in the page's files. */
+function licences(): Plugin {
+  return {
+    name: "licences",
+    closeBundle() {
+      const text = ["preact", "uplot"].map((name) => `${name}\n\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8")}`);
+
+      writeFileSync("dist/assets/licences.txt", text.join("\n\n"));
+    },
+  };
+}
+
 /** The program is asked for together with the first file, which imports it when it runs. */
 function together(): Plugin {
   return {
@@ -42,7 +54,7 @@ function together(): Plugin {
 
 export default defineConfig({
   base: "./",
-  plugins: [speedscope(), together()],
+  plugins: [speedscope(), licences(), together()],
   esbuild: { jsx: "automatic", jsxImportSource: "preact", legalComments: "none" },
   build: {
     target: "es2022",

@@ -35,6 +35,9 @@ struct agent_store {
 	void (*aside)(void *handle, bool is_aside);
 	/* The run has ended. */
 	int (*end)(void *handle, const struct run_outcome *o, struct err *e);
+	/* Before an ended run is closed: 1: somebody reads it, who may be waited for a little;
+	 * call again. Without waiting. NULL: nothing. */
+	int (*settle)(void *handle);
 	/* Close; the handle is gone also on error. */
 	int (*close)(void *handle, struct err *e);
 	/* Why the sink's last call failed. */

@@ -49,6 +49,7 @@ struct live {
 	bool has_outcome;
 	struct run_outcome *outcome; /* allocated when it came */
 	bool end_stored;
+	int64_t settle_ns; /* CLOCK_MONOTONIC: when it could first have been closed; 0: not yet */
 	int64_t orphan_ns; /* launcher and command are dead since; 0: no */
 };
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define END_GRACE_NS 500000000 /* a dead launcher's outcome file may still appear */
+#define END_SETTLE_NS 2000000000 /* that readers are waited for before the store is closed */
 
 static void end_name(const struct live *l, const char *suffix, char out[RUN_ID_MAX + 16])
 {
@@ -191,6 +192,17 @@ static bool end_has_outcome(struct live *l, int runs, bool once)
 	return true;
 }
 
+/* A dashboard that shows the run has its files open, and lets go of them soon. */
+static bool end_is_settled(struct live *l, bool once)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (!l->settle_ns)
+		l->settle_ns = now;
+	return !l->store->settle || l->store->settle(l->handle) <= 0 || once ||
+	       now - l->settle_ns >= END_SETTLE_NS;
+}
+
 void live_finish(struct live *l, int rings, int runs, bool once)
 {
 	if (l->retired || !end_has_outcome(l, runs, once))
@@ -201,6 +213,6 @@ void live_finish(struct live *l, int rings, int runs, bool once)
 		return;
 	while (live_tick(l, clock_ns(CLOCK_MONOTONIC), true))
 		;
-	if (l->handle && !l->failing && !live_is_pressed(l))
+	if (l->handle && !l->failing && !live_is_pressed(l) && end_is_settled(l, once))
 		end_retire(l, rings, runs);
 }

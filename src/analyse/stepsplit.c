@@ -111,6 +111,7 @@ void stepsplit_init(struct stepsplit *s, const char *const *names, size_t n)
 void stepsplit_done(struct stepsplit *s)
 {
 	free(s->steps);
+	free(s->ranks);
 	free(s->ns);
 	*s = (struct stepsplit){0};
 }
@@ -334,6 +335,18 @@ static void stepsplit_rest(struct stepsplit *s, size_t first)
 	}
 }
 
+static void stepsplit_place(struct stepsplit *s, uint32_t rank, size_t first, size_t end)
+{
+	size_t n = (size_t)rank + 1;
+
+	if (n > s->n_ranks) {
+		s->ranks = xrealloc(s->ranks, n, sizeof(*s->ranks));
+		memset(s->ranks + s->n_ranks, 0, (n - s->n_ranks) * sizeof(*s->ranks));
+		s->n_ranks = n;
+	}
+	s->ranks[rank] = (struct stepsplit_range){first, end};
+}
+
 void stepsplit_add(struct stepsplit *s, uint32_t rank, struct stepsplit_step *steps, size_t n_steps,
 		   struct stepsplit_span *spans, size_t n_spans)
 {
@@ -345,6 +358,7 @@ void stepsplit_add(struct stepsplit *s, uint32_t rank, struct stepsplit_step *st
 	qsort(steps, n_steps, sizeof(*steps), stepsplit_by_start);
 	stepsplit_take(s, rank, steps, n_steps);
 	w.end = s->n;
+	stepsplit_place(s, rank, w.first, w.end);
 	if (__builtin_add_overflow(s->span, s->steps[w.end - 1].end - s->steps[w.first].start,
 				   &s->span))
 		s->span = INT64_MAX;
@@ -441,15 +455,21 @@ static double stepsplit_value(const struct stepsplit *s, size_t step, size_t par
 	return ns;
 }
 
+struct stepsplit_range stepsplit_range(const struct stepsplit *s, uint32_t rank)
+{
+	if (rank == UINT32_MAX)
+		return (struct stepsplit_range){0, s->n};
+	return rank < s->n_ranks ? s->ranks[rank] : (struct stepsplit_range){0, 0};
+}
+
 struct stepsplit_spread stepsplit_spread(const struct stepsplit *s, uint32_t rank, size_t part)
 {
+	struct stepsplit_range of = stepsplit_range(s, rank);
 	struct stepsplit_spread r = {NAN, NAN, NAN, NAN, NAN};
-	double *v = xcalloc(s->n, sizeof(*v)), sum = 0;
+	double *v = xcalloc(of.end - of.first + 1, sizeof(*v)), sum = 0;
 	size_t i, n = 0;
 
-	for (i = 0; i < s->n; i++) {
-		if (rank != UINT32_MAX && s->steps[i].rank != rank)
-			continue;
+	for (i = of.first; i < of.end; i++) {
 		v[n] = stepsplit_value(s, i, part) / 1e9;
 		sum += v[n++];
 	}

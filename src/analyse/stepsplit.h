@@ -47,11 +47,18 @@ struct stepsplit_spread {
 	double mean, p50, p95, p99, max;
 };
 
+/* Where the steps of a rank lie: [first, end). */
+struct stepsplit_range {
+	size_t first, end;
+};
+
 struct stepsplit {
 	enum stepsplit_role role[STEPSPLIT_PARTS_MAX]; /* the last part is "other" */
 	size_t n_parts;
 	struct stepsplit_step *steps; /* in the order in which they were added */
 	size_t n, cap;
+	struct stepsplit_range *ranks; /* of each rank; those between have none */
+	size_t n_ranks;
 	float *ns;                          /* n * n_parts: of each step */
 	int64_t total[STEPSPLIT_PARTS_MAX]; /* ns over all steps; they add up to sum exactly */
 	int64_t sum;
@@ -67,7 +74,8 @@ struct stepsplit {
 void stepsplit_init(struct stepsplit *s, const char *const *names, size_t n);
 void stepsplit_done(struct stepsplit *s);
 
-/* Cut the steps of one process; both arrays are sorted in place. Steps must not overlap: one
+/* Cut the steps of one process, each with a rank of its own, counted from 0; both arrays are
+ * sorted in place. Steps must not overlap: one
  * that does begins where the one before ends. Spans of a step's thread are cut at its begin
  * and end; an instant is of the innermost span with a role, else of the outermost. */
 void stepsplit_add(struct stepsplit *s, uint32_t rank, struct stepsplit_step *steps, size_t n_steps,
@@ -81,6 +89,9 @@ void stepsplit_move(struct stepsplit *s, size_t part, double ns);
  * of all steps, or of one. */
 void stepsplit_permille(const struct stepsplit *s, int ret[STEPSPLIT_PARTS_MAX]);
 void stepsplit_permille_of(const struct stepsplit *s, size_t step, int ret[STEPSPLIT_PARTS_MAX]);
+
+/* Where the steps of a rank (UINT32_MAX: of all) lie. */
+struct stepsplit_range stepsplit_range(const struct stepsplit *s, uint32_t rank);
 
 /* Of the steps of a rank (UINT32_MAX: of all) what a part takes; part == n_parts: the steps
  * themselves; n_parts + 1: the steps without communication. */

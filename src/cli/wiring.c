@@ -118,6 +118,7 @@ void wiring_wait(void)
 struct wiring {
 	struct store *store;
 	struct watch *watch;
+	bool is_trimmed; /* wiring_trim() was there */
 };
 
 static int wiring_open(const struct run_start *r, void **ret_handle, struct sink **ret_sink,
@@ -178,6 +179,24 @@ static int wiring_end(void *handle, const struct run_outcome *o, struct err *e)
 }
 
 /* At the end all becomes chunks, which the limits may not allow. */
+static void wiring_trim(struct wiring *h)
+{
+	if (h->is_trimmed || !(wiring_limits.keep_raw_ns || wiring_limits.max_bytes))
+		return;
+	h->is_trimmed = true;
+	store_fold(h->store, true, NULL);
+	while (store_retain(h->store, &wiring_limits, NULL) > 0)
+		;
+}
+
+static int wiring_settle(void *handle)
+{
+	struct wiring *h = handle;
+
+	wiring_trim(h);
+	return store_settle(h->store, NULL);
+}
+
 static int wiring_close(void *handle, struct err *e)
 {
 	struct wiring *h = handle;
@@ -186,12 +205,8 @@ static int wiring_close(void *handle, struct err *e)
 	int r;
 
 	watch_free(h->watch);
+	wiring_trim(h);
 	free(h);
-	if (wiring_limits.keep_raw_ns || wiring_limits.max_bytes) {
-		store_fold(s, true, NULL);
-		while (store_retain(s, &wiring_limits, NULL) > 0)
-			;
-	}
 	store_stats(s, &stats);
 	if (stats.file_bytes <= WIRING_MOVE_BYTES)
 		return store_close(s, e);
@@ -213,6 +228,7 @@ const struct agent_store wiring_store = {
 	.tend = wiring_tend,
 	.aside = wiring_aside,
 	.end = wiring_end,
+	.settle = wiring_settle,
 	.close = wiring_close,
 	.why = wiring_why,
 	.sweep = wiring_sweep,

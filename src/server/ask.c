@@ -233,7 +233,7 @@ static void ask_init(void)
 	ask_process = map_hash(seed, sizeof(seed));
 }
 
-bool ask_is_known(const struct route_ask *a, const struct server_run *run, struct http_reply *reply)
+uint64_t ask_question(const struct route_ask *a)
 {
 	const struct http_request *r = a->request;
 	uint64_t question = map_hash(r->path, strlen(r->path)), one[3];
@@ -246,9 +246,19 @@ bool ask_is_known(const struct route_ask *a, const struct server_run *run, struc
 		one[2] = map_hash(r->params[i].value, strlen(r->params[i].value));
 		question = map_hash(one, sizeof(one));
 	}
+	return question ^ ask_process;
+}
+
+bool ask_is_known_of(const struct route_ask *a, uint64_t version, struct http_reply *reply)
+{
 	snprintf(reply->etag, sizeof(reply->etag), "\"%llx-%llx\"",
-		 (unsigned long long)(question ^ ask_process), (unsigned long long)run->version);
-	return http_knows(r, reply->etag);
+		 (unsigned long long)ask_question(a), (unsigned long long)version);
+	return http_knows(a->request, reply->etag);
+}
+
+bool ask_is_known(const struct route_ask *a, const struct server_run *run, struct http_reply *reply)
+{
+	return ask_is_known_of(a, run->version, reply);
 }
 
 void ask_wrong(struct http_reply *reply, const struct err *e)

@@ -56,8 +56,12 @@ struct ask_series {
 bool ask_choose(const struct route_ask *a, struct querydata *q, size_t most, struct ask_series *ret,
 		struct http_reply *reply);
 
-/* Give the reply the ETag of a run's state and the question; true: the client has it, the
- * answer is empty. */
+/* A number for the question: its path and parameters; another one each time the server starts. */
+uint64_t ask_question(const struct route_ask *a);
+
+/* Give the reply the ETag of a run's state (a version of it) and the question; true: the client
+ * has it, the answer is empty. */
+bool ask_is_known_of(const struct route_ask *a, uint64_t version, struct http_reply *reply);
 bool ask_is_known(const struct route_ask *a, const struct server_run *run,
 		  struct http_reply *reply);
 

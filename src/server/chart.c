@@ -243,12 +243,15 @@ static struct chart_value chart_band_series(const struct chart *c, size_t of, si
 /* Values that are NaN there, of all series of the group. */
 static uint64_t chart_nans(const struct chart *c, size_t of, size_t i)
 {
+	const struct store_result *r;
 	uint64_t nan = 0;
-	size_t k;
+	size_t m;
 
-	for (k = 0; k < c->q->n; k++)
-		if (c->q->series[k].group == of && i < c->q->results[k].n)
-			nan += c->q->results[k].buckets[i].nan;
+	for (m = c->first[of]; m < c->first[of + 1]; m++) {
+		r = &c->q->results[c->members[m]];
+		if (i < r->n)
+			nan += r->buckets[i].nan;
+	}
 	return nan;
 }
 
@@ -262,10 +265,11 @@ static struct chart_value chart_band_last(const struct chart *c, size_t of, size
 {
 	struct chart_value v;
 	double sum = 0;
-	size_t k, n = 0;
+	size_t m, k, n = 0;
 
-	for (k = 0; k < c->q->n; k++) {
-		if (c->q->series[k].group != of || c->q->series[k].rate || i >= c->q->results[k].n)
+	for (m = c->first[of]; m < c->first[of + 1]; m++) {
+		k = c->members[m];
+		if (c->q->series[k].rate || i >= c->q->results[k].n)
 			continue;
 		v = chart_get_last(c, k, i);
 		if (v.is != CHART_NUMBER || isnan(v.number))
@@ -374,14 +378,33 @@ struct chart_value chart_get(const struct chart_part *p, size_t column, size_t r
 	return p->columns[column]->get(p->c, p->of, p->rows ? p->rows[row] : row);
 }
 
-/* ---- percentiles ---------------------------------------------------------------------- */
+/* ---- percentiles and groups ------------------------------------------------------------ */
 
-int chart_read_quantiles(struct chart *c, struct err *e)
+/* Members of groups side by side: who asks for each cell must not look at all series. */
+static void chart_find_members(struct chart *c)
+{
+	const struct querydata *q = c->q;
+	size_t i;
+
+	c->members = xcalloc(q->n + 1, sizeof(*c->members));
+	c->first = xcalloc(q->n_groups + 2, sizeof(*c->first));
+	/* Begins are counted one place further, and move there as the places are taken. */
+	for (i = 0; i < q->n; i++)
+		c->first[q->series[i].group + 2]++;
+	for (i = 2; i < q->n_groups + 2; i++)
+		c->first[i] += c->first[i - 1];
+	for (i = 0; i < q->n; i++)
+		c->members[c->first[q->series[i].group + 1]++] = (uint32_t)i;
+}
+
+int chart_prepare(struct chart *c, struct err *e)
 {
 	const struct querydata *q = c->q;
 	size_t i;
 	int err;
 
+	if (q->n_groups)
+		chart_find_members(c);
 	for (i = 0; i < q->n && !q->n_groups; i++) {
 		if (q->series[i].s->kind != SINK_HISTOGRAM)
 			continue;
@@ -402,7 +425,10 @@ void chart_done(struct chart *c)
 	for (i = 0; c->quantiles && i < c->q->n; i++)
 		free(c->quantiles[i]);
 	free(c->quantiles);
+	free(c->members);
+	free(c->first);
 	c->quantiles = NULL;
+	c->members = c->first = NULL;
 }
 
 /* ---- heads --------------------------------------------------------------------------- */
@@ -499,8 +525,7 @@ static void chart_group_head(struct json *j, const struct chart *c, size_t of)
 	size_t i;
 
 	json_kstr(j, "group", c->q->groups[of]);
-	for (i = 0; c->q->series[i].group != of;)
-		i++;
+	i = c->members[c->first[of]];
 	json_kstr(j, "name", c->q->series[i].s->name);
 	json_kstr(j, "unit", runview_unit(c->q->series[i].s));
 	json_kbool(j, "rate", c->q->series[i].rate);

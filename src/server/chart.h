@@ -19,18 +19,21 @@
 #define CHART_TYPE "application/vnd.lapse.columns"
 #define CHART_MAGIC "LPC1"
 
-/* All of an answer; nothing is owned but quantiles. */
+/* All of an answer; what chart_prepare() makes is owned. */
 struct chart {
 	const struct querydata *q; /* asked */
 	const struct ask *ask;
 	bool place, segment; /* more columns */
 	double **quantiles;  /* of each series, as histquant_rows(); NULL: none */
+	uint32_t *members;   /* of groups: series, those of a group beside each other; NULL: none */
+	uint32_t *first;     /* of each group, and behind the last: its place in members */
 	const char *const *unmatched;
 	size_t n_unmatched;
 };
 
-/* Read the percentiles of series that are histograms. 0 or -errno and *e. */
-int chart_read_quantiles(struct chart *c, struct err *e);
+/* Read the percentiles of series that are histograms, and find the series of each group. 0 or
+ * -errno and *e. */
+int chart_prepare(struct chart *c, struct err *e);
 void chart_done(struct chart *c);
 
 /* A cell. */

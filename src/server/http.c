@@ -154,6 +154,7 @@ static void http_end(void *arg, struct MHD_Connection *mhd, void **request_arg,
 		return;
 	http_conn_wait(arg, call->conn, HTTP_QUIET);
 	http_reply_done(&call->reply);
+	http_unhold(call);
 	buf_done(&call->body);
 	free(call->method);
 	free(call->path);
@@ -190,6 +191,7 @@ static void *http_work(void *arg)
 		buf_init(&call->reply.body, HTTP_REPLY_MAX);
 		h->o.answer(h->o.arg, &call->request, &call->reply);
 		http_prepare(call);
+		http_hold(call);
 		call->is_answered = true;
 		h->api->resume_connection(call->mhd);
 	}

@@ -20,6 +20,8 @@
 #define HTTP_ADDRESS_MAX 64u /* connections of an address other than loopback */
 #define HTTP_PARAMS_MAX 256u
 #define HTTP_REPLY_MAX (256u << 20)
+#define HTTP_HELD_MAX (1ull << 30)  /* bytes of all answers that wait for their clients */
+#define HTTP_HELD_SMALL (64u << 10) /* bytes of an answer that is given nevertheless */
 #define HTTP_HEADERS_MAX 12u
 #define HTTP_ETAG_MAX 64u
 
@@ -38,7 +40,7 @@ struct http_request {
 	const char *body;
 	size_t body_len;
 	bool is_too_large; /* the body had more than HTTP_BODY_MAX bytes: it is cut */
-	void *of; /* http's */
+	void *of;          /* http's */
 };
 
 /* A field of the head, NULL: it is not there. */
@@ -68,12 +70,12 @@ void http_stream_discard(struct http_stream *s);
 /* An answer. Zero-initialised but for body. */
 struct http_reply {
 	int status;
-	const char *type;     /* static */
-	struct buf body;      /* taken over */
-	const void *text;     /* instead of body: static bytes */
+	const char *type; /* static */
+	struct buf body;  /* taken over */
+	const void *text; /* instead of body: static bytes */
 	size_t text_len;
-	bool text_is_gzip;    /* they are compressed already */
-	int fd;               /* instead, if has_fd: a file, from offset, size bytes; taken over */
+	bool text_is_gzip; /* they are compressed already */
+	int fd;            /* instead, if has_fd: a file, from offset, size bytes; taken over */
 	bool has_fd;
 	uint64_t offset, size;
 	struct http_stream *stream; /* instead */
@@ -95,9 +97,14 @@ struct http_options {
 	int64_t head_ns;  /* from a connection's or a request's begin to its whole head */
 	int64_t body_ns;  /* from there to the whole body */
 	int64_t quiet_ns; /* that a connection may wait between two requests */
+	/* Bytes of answers that may wait for their clients, of all servers of the process; what
+	 * would be more is answered 503. 0: HTTP_HELD_MAX. */
+	uint64_t held_max;
 	const char *cert, *key; /* PEM texts; NULL: no TLS */
 	/* Called by the workers; fills *reply. */
 	void (*answer)(void *arg, const struct http_request *r, struct http_reply *reply);
+	/* Called every quarter of a second, by a thread of the server's. */
+	void (*tick)(void *arg);
 	void *arg;
 };
 

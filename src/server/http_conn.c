@@ -164,6 +164,11 @@ void *http_conn_sweep(void *arg)
 		for (c = h->conns; c; c = c->next)
 			if (now > c->until_ns)
 				http_conn_end(h, c);
+		pthread_mutex_unlock(&h->lock);
+		h->o.tick(h->o.arg);
+		pthread_mutex_lock(&h->lock);
+		if (h->is_stopping)
+			break;
 		now += HTTP_SWEEP_NS;
 		t = (struct timespec){now / 1000000000, now % 1000000000};
 		pthread_cond_timedwait(&h->tick, &h->lock, &t);

@@ -37,6 +37,7 @@ struct http_call {
 	struct http_request request;
 	struct buf body;
 	struct http_reply reply;
+	size_t held; /* bytes of the answer, counted until it is over */
 	char *method, *path;
 	bool is_asked, is_answered, has_nul, is_gzip;
 };
@@ -71,6 +72,9 @@ void *http_conn_sweep(void *arg);
 
 /* By a worker, as it may take long: make the reply's bytes those that the client takes. */
 void http_prepare(struct http_call *call);
+/* Count the bytes that wait from now on, or answer 503 if they are too many; and no more. */
+void http_hold(struct http_call *call);
+void http_unhold(struct http_call *call);
 /* Give the reply to libmicrohttpd; frees what is in it. */
 enum MHD_Result http_send(struct http_call *call);
 struct MHD_Response *http_stream_response(const struct mhd_api *api, struct MHD_Connection *mhd,

@@ -5,6 +5,7 @@
 #include "server/http_priv.h"
 
 #include <isa-l/igzip_lib.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,13 +132,59 @@ void http_prepare(struct http_call *call)
 	bool wants_gzip = http_lists(http_field(&call->request, "Accept-Encoding"), "gzip");
 	struct http_reply *r = &call->reply;
 
-	if (r->stream || r->has_fd || http_is_known(call))
+	if (r->stream || r->has_fd)
 		return;
+	if (http_is_known(call)) {
+		buf_done(&r->body);
+		return;
+	}
 	if (r->text)
 		call->is_gzip = r->text_is_gzip && (wants_gzip || !http_gunzip(r));
 	else if (r->body.len > HTTP_GZIP_LEAST && wants_gzip)
 		call->is_gzip = http_gzip(&r->body);
 }
+
+/* ---- answers that wait ------------------------------------------------------------------ */
+
+static atomic_uint_least64_t http_held; /* by all clients of all servers */
+
+static void http_refuse(struct http_reply *r)
+{
+	static const char text[] =
+		"{\"error\":{\"code\":\"busy\",\"message\":\"Too much of other answers waits for "
+		"slow clients; ask again, or for less.\"}}";
+
+	buf_done(&r->body);
+	r->status = MHD_HTTP_SERVICE_UNAVAILABLE;
+	r->type = "application/json";
+	r->text = text;
+	r->text_len = sizeof(text) - 1;
+	r->etag[0] = '\0';
+	r->is_immutable = false;
+	http_header(r, "Retry-After", "10");
+}
+
+void http_hold(struct http_call *call)
+{
+	uint64_t most = call->http->o.held_max ? call->http->o.held_max : HTTP_HELD_MAX;
+	size_t n = call->reply.body.len;
+
+	if (atomic_fetch_add(&http_held, n) + n <= most || n <= HTTP_HELD_SMALL) {
+		call->held = n;
+		return;
+	}
+	atomic_fetch_sub(&http_held, n);
+	call->is_gzip = false;
+	http_refuse(&call->reply);
+}
+
+void http_unhold(struct http_call *call)
+{
+	atomic_fetch_sub(&http_held, call->held);
+	call->held = 0;
+}
+
+/* ---- giving them ------------------------------------------------------------------------- */
 
 static struct MHD_Response *http_bytes(struct http_call *call)
 {

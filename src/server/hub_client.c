@@ -78,6 +78,9 @@ bool hub_client_greet(struct hub *h, struct hub_client *c, int64_t now_ns)
 			hub_list_more(&h->out);
 	}
 	for (i = 0; i < c->ask.n; i++) {
+		if (c->runs[i]->has_failed && !c->is_failed[i])
+			hub_client_gap(h, c->runs[i], "unreadable");
+		c->is_failed[i] = c->runs[i]->has_failed;
 		if (c->is_greeted[i] || !(c->runs[i]->cursor || c->runs[i]->is_ended))
 			continue;
 		c->is_greeted[i] = true;

@@ -21,6 +21,7 @@ struct hub_client {
 	struct hub_ask ask; /* after: not used */
 	struct hub_run *runs[HUB_RUNS_MAX];
 	bool is_greeted[HUB_RUNS_MAX], is_ended[HUB_RUNS_MAX];
+	bool is_failed[HUB_RUNS_MAX]; /* it knows that the run cannot be read */
 	char after[HUB_ID_MAX]; /* as it was asked; "": from now on */
 	bool is_known;          /* `after` is ours: `at` is its number */
 	bool is_late;           /* gets what was missed, from `at` on */

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/peer.h"
 
+#include "base/buf.h"
+#include "base/file.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define PEER_OVERFLOW 65534 /* a user who has no id in this namespace */
+#define PEER_MAP_MAX 65536
 
 struct peer_ask {
 	struct nlmsghdr head;
@@ -43,6 +49,32 @@ static int peer_describe(int fd, struct inet_diag_req_v2 *ask)
 	return 0;
 }
 
+int64_t peer_told(uint32_t uid, const char *map)
+{
+	unsigned inside = 1, outside = 1, n = 0;
+
+	if (uid != PEER_OVERFLOW)
+		return uid;
+	if (sscanf(map, "%u %u %u", &inside, &outside, &n) == 3 && !inside && !outside &&
+	    n == UINT32_MAX)
+		return uid;
+	return PEER_UNKNOWN;
+}
+
+static int64_t peer_look_up(uint32_t uid)
+{
+	struct buf map;
+	int64_t user;
+
+	if (uid != PEER_OVERFLOW)
+		return uid;
+	buf_init(&map, PEER_MAP_MAX);
+	user = peer_told(uid, file_read(AT_FDCWD, "/proc/self/uid_map", &map) < 0 ? ""
+										   : buf_str(&map));
+	buf_done(&map);
+	return user;
+}
+
 static int64_t peer_answer(const void *data, size_t len)
 {
 	const struct nlmsghdr *head = data;
@@ -51,7 +83,7 @@ static int64_t peer_answer(const void *data, size_t len)
 	if (len < NLMSG_LENGTH(sizeof(*told)) || head->nlmsg_type != SOCK_DIAG_BY_FAMILY)
 		return PEER_UNKNOWN;
 	told = NLMSG_DATA(head);
-	return told->idiag_uid == PEER_OVERFLOW ? PEER_UNKNOWN : (int64_t)told->idiag_uid;
+	return peer_look_up(told->idiag_uid);
 }
 
 int64_t peer_user(int fd)

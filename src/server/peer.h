@@ -14,4 +14,9 @@
  * kernel tells it; PEER_UNKNOWN: it does not, or knows no such user here. */
 int64_t peer_user(int fd);
 
+/* The same of an id that the kernel told, in a namespace with this table of users (the text
+ * of /proc/self/uid_map): in the first one 65534 is a user, elsewhere it may stand for
+ * others who have no id. */
+int64_t peer_told(uint32_t uid, const char *map);
+
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "server/artifacts.h"
+#include "server/ask.h"
 #include "server/byterange.h"
 
 #include <ctype.h>
@@ -56,7 +57,10 @@ static void files_list(const struct route_ask *a, struct http_reply *reply)
 	if (!run)
 		return;
 	if (artifacts_read(&all, &run->v, &e) != 0) {
-		reply_error(reply, 503, "folder", "%s", e.text);
+		if (e.code == -EUCLEAN)
+			ask_failed(reply, &e);
+		else
+			reply_error(reply, 503, "folder", "%s", e.text);
 		server_give_run(a->server, run);
 		return;
 	}

@@ -100,7 +100,10 @@ static void route_live_get(const struct route_ask *a, struct http_reply *reply)
 			    "Say what to watch: run=ID (up to %u times), or runs=1.", HUB_RUNS_MAX);
 	else if (!strcmp(a->request->method, "HEAD"))
 		reply->type = "text/event-stream";
-	else if (!hub || hub_join(hub, ask, &reply->stream) < 0)
+	else if (!hub)
+		reply_error(reply, 503, "busy",
+			    "There is no thread for live updates to be had; ask again later.");
+	else if (hub_join(hub, ask, &reply->stream) < 0)
 		reply_error(reply, 503, "busy", "More than %u live streams; close some.",
 			    HUB_STREAMS_MAX);
 	else

@@ -151,7 +151,7 @@ static void query_read(const struct route_ask *a, struct querydata *q, const str
 	}
 	if (!server_heavy_begin(a->server, reply))
 		return;
-	if (querydata_ask(q, false, &e) < 0 || chart_read_quantiles(&c, &e) < 0)
+	if (querydata_ask(q, false, &e) < 0 || chart_prepare(&c, &e) < 0)
 		ask_failed(reply, &e);
 	else
 		query_write(a, &c, reply);

@@ -4,7 +4,10 @@
  */
 #include "server/routes.h"
 
+#include "base/map.h"
 #include "base/mem.h"
+#include "server/answerage.h"
+#include "server/answercache.h"
 #include "server/artifacts.h"
 #include "server/ask.h"
 #include "server/stepjudge.h"
@@ -15,18 +18,51 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define VERDICT_SLOWEST 20
 #define VERDICT_SLOWEST_MAX 200
 #define VERDICT_BINS_MAX 1000
 #define VERDICT_CLASSES 40u
+#define VERDICT_CACHE (16u << 20)
+#define VERDICT_AT_ONCE 8u
+#define VERDICT_WAIT_NS INT64_C(10000000000)
+#define VERDICT_KEEP_NS INT64_C(10000000000) /* of a live run: until it is made anew */
+
+/* ---- between requests ---------------------------------------------------------------- */
+
+struct verdict_state {
+	struct answercache *cache;
+	struct answerage *age;
+};
+
+static void *verdict_make(struct server *s)
+{
+	struct verdict_state *state = xcalloc(1, sizeof(*state));
+
+	(void)s;
+	state->cache = answercache_new(VERDICT_CACHE, VERDICT_AT_ONCE);
+	state->age = answerage_new();
+	return state;
+}
+
+static void verdict_done(void *arg)
+{
+	struct verdict_state *state = arg;
+
+	answercache_free(state->cache);
+	answerage_free(state->age);
+	free(state);
+}
+
+static const struct server_part verdict_part = {verdict_make, NULL, verdict_done};
 
 struct verdict_answer {
 	const struct server_run *run;
 	struct stepread steps;
 	struct stepjudge judge;
 	struct artifacts files;
-	size_t slowest, bins;
+	size_t slowest, bins, most;
 	bool is_part; /* of what there is was asked for */
 };
 
@@ -202,11 +238,12 @@ static void verdict_ranks(struct json *j, const struct verdict_answer *a,
 	json_key(j, "ranks");
 	json_array(j);
 	for (rank = 0; rank < a->steps.n_ranks; rank++) {
+		const struct stepsplit_range of = stepsplit_range(s, (uint32_t)rank);
 		const struct store_process *p = a->steps.ranks[rank].process;
 		struct stepsplit one = {.n_parts = s->n_parts};
 
-		for (i = 0; i < s->n; i++)
-			for (k = 0; s->steps[i].rank == rank && k < s->n_parts; k++)
+		for (i = of.first; i < of.end; i++)
+			for (k = 0; k < s->n_parts; k++)
 				one.total[k] += (int64_t)s->ns[i * s->n_parts + k];
 		stepsplit_permille(&one, permille);
 		verdict_in_order(o, permille);
@@ -360,8 +397,9 @@ static void verdict_bins(struct json *j, const struct verdict_answer *a,
 
 /* ---- the document -------------------------------------------------------------------- */
 
-static void verdict_steps(struct json *j, const struct stepread *r)
+static void verdict_steps(struct json *j, const struct verdict_answer *a)
 {
+	const struct stepread *r = &a->steps;
 	struct stepsplit_spread all = stepsplit_spread(&r->split, UINT32_MAX, r->split.n_parts);
 
 	json_key(j, "steps");
@@ -378,6 +416,7 @@ static void verdict_steps(struct json *j, const struct stepread *r)
 	json_kuint(j, "of", r->of);
 	json_kuint(j, "warmup", r->warmup);
 	json_kbool(j, "is_cut", r->is_cut);
+	json_kuint(j, "most", a->most);
 	json_kuint(j, "ranks", r->n_ranks);
 	runview_json_time(j, "from", r->from_ns);
 	runview_json_time(j, "to", r->to_ns);
@@ -398,6 +437,7 @@ static void verdict_document(struct http_reply *reply, const struct verdict_answ
 	reply_json(reply, &j);
 	json_object(&j);
 	json_kstr(&j, "run", a->run->id);
+	json_kuint(&j, "version", a->run->version);
 	json_kbool(&j, "is_live", a->run->is_live);
 	json_kstr(
 		&j, "why_not",
@@ -409,7 +449,7 @@ static void verdict_document(struct http_reply *reply, const struct verdict_answ
 		: has_spans ? NULL
 			    : "No spans are recorded inside the steps: `with lapse.torch.phase("
 			      "\"forward\"):` and the like say what they are made of.");
-	verdict_steps(&j, &a->steps);
+	verdict_steps(&j, a);
 	verdict_parts(&j, a, &o);
 	verdict_beside(&j, a);
 	verdict_bound(&j, a);
@@ -422,13 +462,18 @@ static void verdict_document(struct http_reply *reply, const struct verdict_answ
 
 static void verdict_run(const struct route_ask *a, struct server_run *run, struct http_reply *reply)
 {
+	const char *steps = param_text(a, "steps");
 	const struct stepread_wish wish = {.from = param_int(a, "from", -1),
 					   .to = param_int(a, "to", -1),
-					   .rank = param_int(a, "rank", -1)};
+					   .rank = param_int(a, "rank", -1),
+					   .most = steps && strcmp(steps, "all") == 0
+							   ? STEPREAD_STEPS_MAX
+							   : STEPREAD_STEPS_NEWEST};
 	struct verdict_answer answer = {
 		.run = run,
 		.slowest = (size_t)param_int(a, "slowest", VERDICT_SLOWEST),
 		.bins = (size_t)param_int(a, "bins", 0),
+		.most = wish.most,
 		.is_part = wish.from >= 0 || wish.to >= 0 || wish.rank >= 0,
 	};
 	struct err e = {0};
@@ -446,16 +491,59 @@ static void verdict_run(const struct route_ask *a, struct server_run *run, struc
 	stepread_done(&answer.steps);
 }
 
+/* Make it, and keep it unless something went wrong. */
+static void verdict_new(const struct route_ask *a, struct server_run *run,
+			struct answercache *cache, const char *key, struct http_reply *reply)
+{
+	if (server_heavy_begin(a->server, reply)) {
+		verdict_run(a, run, reply);
+		server_heavy_end(a->server);
+	}
+	answercache_put(cache, key, reply->status ? NULL : &reply->body);
+}
+
+/* What was made once is given as long as the run is as it was, and of a live run for some time
+ * longer. false: that is gone, and cannot be made any more of this run as it is now. */
+static bool verdict_of(const struct route_ask *a, struct server_run *run, bool is_new,
+		       struct http_reply *reply)
+{
+	struct verdict_state *state = server_part(a->server, &verdict_part);
+	bool may_be_old = run->is_live && !is_new && !param_text(a, "from") && !param_text(a, "to");
+	uint64_t question = ask_question(a) ^ map_hash(run->id, strlen(run->id)), version;
+	enum answercache_found found;
+	struct timespec now;
+	char key[320];
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	version = answerage_version(state->age, question, run->version,
+				    now.tv_sec * INT64_C(1000000000) + now.tv_nsec,
+				    may_be_old ? VERDICT_KEEP_NS : 0);
+	if (ask_is_known_of(a, version, reply))
+		return true;
+	snprintf(key, sizeof(key), "%s %llx %llx %d", run->id, (unsigned long long)question,
+		 (unsigned long long)version, run->is_live);
+	found = answercache_get(state->cache, key, VERDICT_WAIT_NS, &reply->body);
+	if (found == ANSWERCACHE_MAKE && version != run->version) {
+		answercache_put(state->cache, key, NULL);
+		return false;
+	}
+	if (found == ANSWERCACHE_HIT)
+		reply->type = "application/json";
+	else if (found == ANSWERCACHE_MAKE)
+		verdict_new(a, run, state->cache, key, reply);
+	else
+		reply_error(reply, 503, "busy", "Other verdicts are being made; ask again.");
+	return true;
+}
+
 static void verdict_answer(const struct route_ask *a, struct http_reply *reply)
 {
 	struct server_run *run = server_take_run(a->server, a->args[0], reply);
 
 	if (!run)
 		return;
-	if (!ask_is_known(a, run, reply) && server_heavy_begin(a->server, reply)) {
-		verdict_run(a, run, reply);
-		server_heavy_end(a->server);
-	}
+	if (!verdict_of(a, run, false, reply))
+		verdict_of(a, run, true, reply);
 	server_give_run(a->server, run);
 }
 
@@ -466,6 +554,10 @@ static const struct param verdict_params[] = {
 	 .help = "First step; default: the first 10 steps of each attempt are left out."},
 	{.name = "to", .type = PARAM_INT, .hi = INT64_MAX / 2, .help = "Last step."},
 	{.name = "rank", .type = PARAM_INT, .hi = INT32_MAX, .help = "Only of this rank."},
+	{.name = "steps",
+	 .type = PARAM_CHOICE,
+	 .choices = "newest|all",
+	 .help = "newest (default): the last 40000 at most; all: the last 400000."},
 	{.name = "slowest",
 	 .type = PARAM_INT,
 	 .hi = VERDICT_SLOWEST_MAX,

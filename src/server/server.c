@@ -195,6 +195,7 @@ static int server_listen_one(struct server *s, const char *address, uint16_t por
 		.cert = s->cert,
 		.key = s->key,
 		.answer = routes_answer,
+		.tick = server_runs_tick,
 		.arg = s,
 	};
 	int r = http_start(&o, e, &s->http[s->n_http]);
@@ -440,8 +441,7 @@ void *server_part(struct server *s, const struct server_part *part)
 		;
 	if (i < s->n_parts) {
 		state = s->parts[i].state;
-	} else if (i < SERVER_PARTS_MAX) {
-		state = part->make(s);
+	} else if (i < SERVER_PARTS_MAX && (state = part->make(s))) {
 		s->parts[i].part = part;
 		s->parts[i].state = state;
 		s->n_parts++;

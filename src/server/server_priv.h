@@ -59,7 +59,8 @@ bool server_check(struct server *s, const struct guard_request *r, enum guard_an
 /* The field Set-Cookie with the token. */
 void server_cookie(const struct server *s, char *out, size_t cap);
 
-/* serverrun.c: begin and end. */
+/* serverrun.c: let go of runs that are being written and that nobody asks for; the end. */
+void server_runs_tick(void *server);
 void server_runs_done(struct server *s);
 void server_index_done(struct server *s);
 

@@ -22,6 +22,8 @@
 #define SERVERRUN_AWAY_NS 250000000LL   /* a run whose files cannot be seen may grow so often */
 #define SERVERRUN_LATE_NS 60000000000LL /* without a writer here: another machine's, perhaps */
 #define SERVERRUN_INDEX_NS 1000000000LL
+#define SERVERRUN_KEEP_NS 250000000LL /* a view that waits, of files that are being written */
+#define SERVERRUN_NEW_NS 2000000000LL /* files that changed so lately are perhaps not whole yet */
 
 /* A view, and the files as they were when it was read. */
 struct serverrun_view {
@@ -30,6 +32,7 @@ struct serverrun_view {
 	struct server_shelf *shelf;
 	uint64_t files, names;
 	int64_t used_ns;
+	bool is_written; /* its writer can make it one plain file only when we are gone */
 };
 
 /* A run that was asked for. */
@@ -117,6 +120,7 @@ struct serverrun_state {
 	uint64_t names, files;
 	int64_t changed_ns; /* UTC */
 	bool is_away;       /* they are elsewhere */
+	bool has_log;
 };
 
 static void serverrun_add(struct serverrun_state *state, const char *name, const struct stat *st)
@@ -134,6 +138,7 @@ static void serverrun_add(struct serverrun_state *state, const char *name, const
 	else if (serverrun_ends_in(name, ".live"))
 		state->names += hash;
 	state->is_away |= serverrun_ends_in(name, ".live");
+	state->has_log |= serverrun_ends_in(name, "-wal");
 	state->files += map_hash(parts, sizeof(parts));
 	if (at > state->changed_ns)
 		state->changed_ns = at;
@@ -141,7 +146,7 @@ static void serverrun_add(struct serverrun_state *state, const char *name, const
 
 static int serverrun_look(const char *dir, struct serverrun_state *ret)
 {
-	struct serverrun_state state = {1, 1, 0, false};
+	struct serverrun_state state = {1, 1, 0, false, false};
 	DIR *d = opendir(dir);
 	struct dirent *one;
 	struct stat st;
@@ -233,6 +238,7 @@ static int serverrun_read(struct serverrun_view *view, const char *dir,
 	}
 	view->files = state->files;
 	view->names = state->names;
+	view->is_written = state->has_log || state->is_away;
 	return r;
 }
 
@@ -267,8 +273,13 @@ struct server_run *server_take_run(struct server *s, const char *id, struct http
 	view = serverrun_pop(s, dir, &state);
 	r = serverrun_read(view, dir, &state, &e);
 	if (r) {
-		serverrun_refuse(reply, id, r, &e);
 		serverrun_free(view);
+		if (serverrun_clock(CLOCK_REALTIME) - state.changed_ns < SERVERRUN_NEW_NS)
+			reply_error(reply, 503, "busy",
+				    "The run %.200s begins or is moved just now: %s; ask again.",
+				    id, e.text);
+		else
+			serverrun_refuse(reply, id, r, &e);
 		return NULL;
 	}
 	view->run.is_live =
@@ -305,7 +316,8 @@ void server_give_run(struct server *s, struct server_run *run)
 		return;
 	view->used_ns = serverrun_clock(CLOCK_MONOTONIC);
 	pthread_mutex_lock(&s->lock);
-	if (view->shelf->n_idle >= SERVER_IDLE_RUN_MAX) {
+	if (view->shelf->n_idle >= SERVER_IDLE_RUN_MAX ||
+	    (view->is_written && run->v.run.outcome != RUN_RUNNING)) {
 		gone = view;
 	} else {
 		view->next = view->shelf->idle;
@@ -316,6 +328,44 @@ void server_give_run(struct server *s, struct server_run *run)
 	}
 	pthread_mutex_unlock(&s->lock);
 	serverrun_free(gone);
+}
+
+/* With the lock held: take away what has waited for too long. */
+static struct serverrun_view *serverrun_late(struct server_shelf *shelf, int64_t now_ns,
+					     struct serverrun_view *more)
+{
+	struct serverrun_view **at = &shelf->idle, *view;
+
+	while ((view = *at)) {
+		if (!view->is_written || now_ns - view->used_ns < SERVERRUN_KEEP_NS) {
+			at = &view->next;
+			continue;
+		}
+		*at = view->next;
+		shelf->n_idle--;
+		view->next = more;
+		more = view;
+	}
+	return more;
+}
+
+void server_runs_tick(void *server)
+{
+	struct serverrun_view *late = NULL, *view;
+	int64_t now = serverrun_clock(CLOCK_MONOTONIC);
+	struct server *s = server;
+	struct server_shelf *shelf;
+
+	pthread_mutex_lock(&s->lock);
+	for (shelf = s->n_idle ? s->shelves : NULL; shelf; shelf = shelf->next)
+		late = serverrun_late(shelf, now, late);
+	for (view = late; view; view = view->next)
+		s->n_idle--;
+	pthread_mutex_unlock(&s->lock);
+	while ((view = late)) {
+		late = view->next;
+		serverrun_free(view);
+	}
 }
 
 void server_runs_done(struct server *s)

@@ -274,7 +274,8 @@ static int stepread_range(struct stepread *r, const struct runview *v, const str
 			  const struct stepread_wish *wish, struct store_range *range,
 			  struct stepread_steps *steps, struct err *e)
 {
-	uint64_t most = r->n_ranks < STEPREAD_STEPS_MAX ? STEPREAD_STEPS_MAX / r->n_ranks : 1;
+	uint64_t most = r->n_ranks < wish->most ? wish->most / r->n_ranks : 1;
+	int64_t first;
 	struct store_bucket all;
 	int err = stepread_total(v, s, NULL, &all, e);
 
@@ -295,6 +296,9 @@ static int stepread_range(struct stepread *r, const struct runview *v, const str
 	if (range->step_max > INT64_MIN + (int64_t)most &&
 	    range->step_min < range->step_max - (int64_t)most + 1) {
 		range->step_min = range->step_max - (int64_t)most + 1;
+		if (!__builtin_add_overflow(all.step_min, (int64_t)steps->skip, &first) &&
+		    range->step_min < first)
+			range->step_min = first; /* the warm-up is not among them */
 		r->is_cut = true;
 		steps->skip = 0;
 	}
@@ -391,7 +395,7 @@ static int stepread_rank(struct stepread *r, const struct runview *v, size_t whi
 {
 	const struct store_process *p = r->ranks[which].process;
 	const struct store_series *s = stepread_series(v, p);
-	struct stepread_steps steps = {.most = STEPREAD_STEPS_MAX};
+	struct stepread_steps steps = {.most = wish->most};
 	struct stepread_spans spans = {0};
 	struct store_range range = {0};
 	int err = stepread_range(r, v, s, wish, &range, &steps, e);

@@ -9,10 +9,11 @@
 #include "analyse/stepsplit.h"
 #include "report/runview.h"
 
-#define STEPREAD_STEPS_MAX 400000u /* of all processes; of more the last ones */
+#define STEPREAD_STEPS_MAX 400000u    /* of all processes; of more the last ones */
+#define STEPREAD_STEPS_NEWEST 40000u  /* the same, if not all are asked for: a tenth of the time */
 #define STEPREAD_SPANS_MAX (4u << 20) /* of one process at a time; of more in fewer steps */
-#define STEPREAD_WARMUP 10u        /* steps of each attempt that are none of the steady part, */
-#define STEPREAD_WARMUP_PART 4u    /* or this part of them, if that is less */
+#define STEPREAD_WARMUP 10u           /* steps of each attempt that are none of the steady part, */
+#define STEPREAD_WARMUP_PART 4u       /* or this part of them, if that is less */
 
 /* The series of steps of a process; NULL: it has none. */
 const struct store_series *stepread_series(const struct runview *v, const struct store_process *p);
@@ -46,6 +47,7 @@ struct stepread {
 
 struct stepread_wish {
 	int64_t from, to, rank; /* -1: not given */
+	size_t most;            /* steps of all processes; of more the last ones */
 };
 
 /* 0 (n_ranks 0: there are no steps), or -errno and *e. */

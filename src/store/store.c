@@ -19,6 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#define STORE_PLAIN_NS 1000000000LL /* that the end waits for those who read */
+#define STORE_PLAIN_AGAIN_NS 20000000L
+
 static const char *const store_statements[SQL_N] = {
 	[SQL_BEGIN] = "BEGIN IMMEDIATE",
 	[SQL_COMMIT] = "COMMIT",
@@ -486,8 +489,8 @@ void store_stats(struct store *s, struct store_stats *out)
 	free(wal);
 }
 
-/* One plain file. A reader that has it open may keep us from leaving WAL mode: then
- * the log stays, empty, or the journal. */
+/* One plain file. 1: a reader that has it open keeps us from leaving WAL mode: the log
+ * stays, empty, or the journal. */
 static int store_make_plain(struct store *s, struct err *e)
 {
 	int r = db_exec(s->db, "PRAGMA incremental_vacuum", e);
@@ -495,8 +498,38 @@ static int store_make_plain(struct store *s, struct err *e)
 	if (r == 0 && s->wal)
 		r = db_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", e);
 	if (r == 0)
-		db_exec(s->db, "PRAGMA journal_mode=DELETE", NULL);
+		r = db_exec(s->db, "PRAGMA journal_mode=DELETE", NULL) == -EBUSY;
 	return r;
+}
+
+/* Readers that only wait for what comes next go soon, but if they have been waited for. */
+static int store_wait_plain(struct store *s, struct err *e)
+{
+	const struct timespec again = {0, STORE_PLAIN_AGAIN_NS};
+	int64_t until = store_mono_ns() + STORE_PLAIN_NS;
+	int r;
+
+	while ((r = store_make_plain(s, e)) > 0 && !s->settled && store_mono_ns() < until)
+		nanosleep(&again, NULL);
+	return r < 0 ? r : 0;
+}
+
+int store_settle(struct store *s, struct err *e)
+{
+	int r;
+
+	if (s->corrupt || !store_is_alive(s))
+		return 0;
+	place_stop(&s->place);
+	r = store_fold(s, true, e);
+	checkpoint_stop(s);
+	s->settled = true;
+	sqlite3_busy_timeout(s->db, 0);
+	if (r == 0)
+		r = store_make_plain(s, e);
+	if (r == -EBUSY)
+		return 1;
+	return r > 0 ? r : store_abort(s, r);
 }
 
 static int store_finish(struct store *s, struct err *e)
@@ -512,7 +545,7 @@ static int store_finish(struct store *s, struct err *e)
 		       : store_fold(s, true, e);
 	checkpoint_stop(s);
 	if (r == 0)
-		r = store_abort(s, store_make_plain(s, e));
+		r = store_abort(s, store_wait_plain(s, e));
 	if (s->corrupt) {
 		mark = store_bad_mark(s);
 		fd = open(mark, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

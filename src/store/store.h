@@ -107,9 +107,15 @@ struct store_stats {
 };
 void store_stats(struct store *s, struct store_stats *out);
 
-/* Fold all, checkpoint, leave one plain file (no -wal, no -shm), free. NULL is
- * fine. What was not committed is lost. Returns the first error; the handle is
- * gone all the same. -ESTALE: the file had been deleted or replaced. */
+/* Before the end: make it one plain file, if nobody keeps us from it. 1: somebody has it
+ * open and reads; call again later, or close it all the same. Does not wait. On error,
+ * too, what is left is to close it. */
+int store_settle(struct store *s, struct err *e);
+
+/* Fold all, checkpoint, leave one plain file (no -wal, no -shm), free. Without
+ * store_settle() it waits a second or so for those who have the file open; if they keep
+ * it, an empty log stays. NULL is fine. What was not committed is lost. Returns the first
+ * error; the handle is gone all the same. -ESTALE: the file had been deleted or replaced. */
 int store_close(struct store *s, struct err *e);
 
 /* The same, but a file that is in a private folder stays there, for

@@ -282,6 +282,7 @@ struct store {
 	ino_t ino;
 	bool wal;
 	bool corrupt; /* -EUCLEAN was seen */
+	bool settled; /* store_settle() was called */
 	sqlite3 *db;
 	sqlite3_stmt *sql[SQL_N];
 	struct err err;

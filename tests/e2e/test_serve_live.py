@@ -264,6 +264,81 @@ def test_several_runs_and_a_run_that_comes(lapse, server):
             event = stream.until("runs")
 
 
+def is_plain(folder):
+    """Databases of a run that has ended, without what lies beside one that is written."""
+    (database,) = folder.glob("*.db")
+    names = {p.name for p in folder.iterdir() if p.name.startswith(database.name)}
+    return names == {database.name} and database.read_bytes()[18:20] == b"\x01\x01"
+
+
+class Polling:
+    """A page that shows a run: asks for it, for values and for updates, again and again."""
+
+    def __init__(self, server, run, series):
+        self.server, self.run, self.is_over = server, run, threading.Event()
+        self.paths = ("", f"/query?series={series}&points=100", f"/query?series={series}")
+        self.statuses = set()
+        self.thread = threading.Thread(target=self.ask)
+
+    def ask(self):
+        with self.server.events(f"run={self.run}"):
+            while not self.is_over.wait(0.02):
+                for path in self.paths:
+                    self.statuses.add(self.server.get(f"/api/v1/runs/{self.run}{path}").status)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        self.thread.join()
+
+
+def test_a_watched_run_ends_as_one_plain_file(lapse, server):
+    """Whoever shows a run does not keep its writer from leaving one file."""
+    live = lapse.start("simulate", "--live", "--rate", "100", "--steps", "100000", "--quiet")
+    try:
+        assert wait_for(lambda: lapse.run_ids() and lapse.json("ls")[0]["last_step"], 20)
+        run = lapse.run_ids()[0]
+        with Polling(server, run, "loss") as page:
+            assert wait_for(lambda: page.statuses, 20)
+            live.send_signal(signal.SIGINT)
+            live.wait(20)
+            assert is_plain(lapse.runs / run)
+        assert page.statuses == {200}
+    finally:
+        live.kill()
+        live.communicate()
+
+
+@pytest.mark.parametrize("stays", (False, True))
+def test_the_agent_leaves_one_plain_file(lapse, server, stays):
+    """The same of what the agent writes, and when the page was closed just before."""
+    run = Recording(lapse)
+    with Polling(server, run.id, "seq") as page:
+        assert wait_for(lambda: page.statuses, 20)
+        if not stays:
+            page.is_over.set()
+        run.end()
+        assert lapse.settled()
+        assert is_plain(lapse.runs / run.id)
+    assert page.statuses == {200}
+
+
+def test_a_run_that_cannot_be_read_is_told(lapse, server):
+    lapse("simulate", "--steps", "10", "--quiet", check=True)
+    run = lapse.run_ids()[0]
+    (database,) = (lapse.runs / run).glob("*.db")
+    good = database.read_bytes()
+    database.write_bytes(b"x" * len(good))
+    with server.events(f"run={run}") as stream:
+        event = stream.next()
+        assert (event.name, event.data) == ("gap", {"run": run, "reason": "unreadable"})
+        database.write_bytes(good)
+        assert stream.next().name == "hello"
+
+
 def test_bad_questions(lapse, server):
     lapse("simulate", "--steps", "10", check=True)
     run = lapse.run_ids()[0]

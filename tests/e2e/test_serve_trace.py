@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Artifacts, files and views of traces over HTTP; where a step's time goes; runs beside each
 other. Traces are those of trace_maker.py, and real ones where there are any."""
+import contextlib
 import gzip
 import json
 import os
 import shutil
+import sqlite3
 import struct
 import sys
 from array import array
@@ -56,6 +58,18 @@ def test_artifacts(served):
     assert (trace["kind"], trace["rank"], trace["step_first"], trace["step_last"]) == ("trace", 0, 1, 3)
     assert trace["bytes"] == (served.folder / TRACE).stat().st_size and trace["is_given"]
     assert found["table.csv"]["kind"] == "csv" and found["table.csv"]["rank"] is None
+
+
+def test_artifacts_of_a_damaged_run(served):
+    """The table of events is damaged; the run itself can be opened."""
+    (database,) = served.folder.glob("*.db")
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        ((page,),) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'event'")
+        ((size,),) = db.execute("PRAGMA page_size")
+    with open(database, "r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+    assert code(served.get(path(served, "artifacts"))) == (500, "damaged")
 
 
 def test_files(served):

@@ -301,9 +301,10 @@ export interface Stat {
 
 export interface Verdict {
 	run: string;
+	version: number;
 	is_live: boolean;
 	why_not: string | null;
-	steps: { first: number; last: number; count: number; of: number; warmup: number; is_cut: boolean; ranks: number } | null;
+	steps: { first: number; last: number; count: number; of: number; warmup: number; is_cut: boolean; most: number; ranks: number } | null;
 	step: { mean_s: number; p50_s: number; p95_s: number; p99_s: number; max_s: number } | null;
 	parts: { name: string; role: string; permille: number; share: number; mean_s: number; p50_s: number; p95_s: number; p99_s: number; max_s: number }[];
 	beside: { name: string; role: string; share: number }[];

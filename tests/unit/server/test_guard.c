@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/guard.h"
+#include "server/peer.h"
 
 #include "base/mem.h"
 
@@ -112,6 +113,23 @@ static void test_users(void **state)
 	assert_int_equal(ask(&closed, (struct guard_request){.user = 1001,
 							     .authorization = "Bearer " TOKEN}),
 			 GUARD_PASS);
+}
+
+/* `nobody` is a user like others, but where the kernel says it for want of an id. */
+static void test_nobody(void **state)
+{
+	static const char all[] = "         0          0 4294967295\n";
+	static const char *const parts[] = {"         0     100000      65536\n",
+					    "0 0 4294967294\n", "1000 0 4294967295\n", "", "x"};
+	size_t i;
+
+	(void)state;
+	assert_int_equal(peer_told(65534, all), 65534);
+	assert_int_equal(peer_told(65533, all), 65533);
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		assert_int_equal(peer_told(65534, parts[i]), PEER_UNKNOWN);
+		assert_int_equal(peer_told(1234, parts[i]), 1234);
+	}
 }
 
 static void test_site(void **state)
@@ -308,7 +326,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_host),     cmocka_unit_test(test_literals),
-		cmocka_unit_test(test_users),    cmocka_unit_test(test_site),
+		cmocka_unit_test(test_users),    cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_site),
 		cmocka_unit_test(test_token),    cmocka_unit_test(test_acting),
 		cmocka_unit_test(test_networks), cmocka_unit_test(test_equal),
 		cmocka_unit_test(test_guessing), cmocka_unit_test(test_new_token),

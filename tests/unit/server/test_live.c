@@ -6,10 +6,14 @@
 #include "server/hub_encode.h"
 #include "server/hub_list.h"
 #include "server/hub_ring.h"
+#include "server/routes.h"
+#include "server/server_priv.h"
 
 #include "base/mem.h"
 
+#include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -378,6 +382,47 @@ static void test_list(void **state)
 	buf_done(&out);
 }
 
+/* ---- without a thread --------------------------------------------------------------------- */
+
+static bool has_threads;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+			  void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+			  void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+			  void *arg)
+{
+	return has_threads ? __real_pthread_create(thread, attr, fn, arg) : EAGAIN;
+}
+
+/* It is said what is missing, and when there are threads again there are streams. */
+static void test_no_thread(void **state)
+{
+	struct http_request request = {.method = "GET", .params = {{"runs", "1"}}, .n_params = 1};
+	struct server server = {.lock = PTHREAD_MUTEX_INITIALIZER,
+				.parts_lock = PTHREAD_MUTEX_INITIALIZER};
+	const struct route_ask ask = {.server = &server, .request = &request};
+	struct http_reply reply = {0};
+
+	(void)state;
+	has_threads = false;
+	route_live[0].answer(&ask, &reply);
+	assert_int_equal(reply.status, 503);
+	assert_non_null(strstr(buf_str(&reply.body), "no thread"));
+	assert_null(reply.stream);
+	buf_done(&reply.body);
+	has_threads = true;
+	reply = (struct http_reply){0};
+	route_live[0].answer(&ask, &reply);
+	assert_non_null(reply.stream);
+	assert_int_equal(server.n_parts, 1);
+	server.parts[0].part->stop(server.parts[0].state);
+	server.parts[0].part->done(server.parts[0].state);
+	http_stream_discard(reply.stream);
+	buf_done(&reply.body);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -390,6 +435,7 @@ int main(void)
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_no_thread),
 	};
 
 	return cmocka_run_group_tests_name("server_live", tests, NULL, NULL);

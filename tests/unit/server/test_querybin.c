@@ -132,7 +132,7 @@ static void read_chart(struct answer *a, bool extra)
 			  .n_unmatched = 1};
 	struct err e = {0};
 
-	if (querydata_ask(&a->q, false, &e) < 0 || chart_read_quantiles(&c, &e) < 0)
+	if (querydata_ask(&a->q, false, &e) < 0 || chart_prepare(&c, &e) < 0)
 		fail_msg("%s", e.text);
 	chart_binary(&a->out, &c);
 	assert_int_equal(a->out.error, 0);

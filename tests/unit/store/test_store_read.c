@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -606,6 +607,61 @@ static void test_read_only_folder(void **state)
 	storetest_remove(copy);
 }
 
+static void *close_later(void *reader)
+{
+	usleep(200000);
+	store_reader_close(reader);
+	return NULL;
+}
+
+/* Readers keep the writer from leaving one file: it says so, or waits for them a little. */
+static void test_end_among_readers(void **state)
+{
+	struct store *s = storetest_open(*state);
+	uint32_t id = storetest_series(s, storetest_process(s, 1), "a", SINK_GAUGE);
+	struct storetest_points got;
+	struct store_reader *r;
+	struct err e = {0};
+	pthread_t thread;
+
+	storetest_push(s, id, 1, 1, 1);
+	storetest_commit(s);
+	r = open_reader(*state);
+	assert_int_equal(store_settle(s, &e), 1);
+	assert_int_equal(store_settle(s, &e), 1);
+	got = storetest_read(r, id, NULL);
+	assert_int_equal(got.n, 1);
+	free(got.v);
+	storetest_push(s, id, 2, 2, 2); /* nothing is over yet */
+	storetest_commit(s);
+	store_reader_close(r);
+	assert_int_equal(store_settle(s, &e), 0);
+	storetest_close(s);
+	assert_int_equal(storetest_count(*state, "h.db"), 1);
+
+	s = storetest_open(*state);
+	storetest_push(s, id, 3, 3, 3);
+	storetest_commit(s);
+	r = open_reader(*state);
+	assert_int_equal(pthread_create(&thread, NULL, close_later, r), 0);
+	storetest_close(s);
+	pthread_join(thread, NULL);
+	assert_int_equal(storetest_count(*state, "h.db"), 1);
+	got = storetest_read_dir(*state, id);
+	assert_int_equal(got.n, 3);
+	free(got.v);
+
+	s = storetest_open(*state); /* one that stays does no harm */
+	r = open_reader(*state);
+	storetest_push(s, id, 4, 4, 4);
+	storetest_commit(s);
+	storetest_close(s);
+	got = storetest_read(r, id, NULL);
+	assert_int_equal(got.n, 4);
+	free(got.v);
+	store_reader_close(r);
+}
+
 static void test_odd_path(void **state)
 {
 	char *dir = storetest_path(*state, "a ?b#c%41");
@@ -638,6 +694,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable_files_are_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_read_only_folder, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_end_among_readers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_odd_path, setup, teardown),
 	};
 

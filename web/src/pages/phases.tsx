@@ -30,7 +30,7 @@ export default function Phases() {
 	const tick = useTick(live ? id : null, ["points", "end"], 5000);
 	const [from, to] = view.range ? [Math.max(0, Math.floor(view.range[0])), Math.ceil(view.range[1])] : [warm ? 0 : null, null];
 	const answer = useFetch(`${id} ${rank} ${from} ${to} ${tick}`, (signal) =>
-		api.verdict(id, { rank, from, to, bins: 240, slowest: 200 }, signal));
+		api.verdict(id, { rank, from, to, steps: live ? null : "all", bins: 240, slowest: 200 }, signal));
 	// All ranks stay in the list when one is chosen.
 	const [ranks, setRanks] = useState<(number | null)[]>([]);
 
@@ -56,7 +56,7 @@ export default function Phases() {
 				{view.range && <button type="button" class="button" onClick={() => view.setRange(null)}>Show all steps</button>}
 				<span class="spring" />
 				{v.steps && <span class="muted">steps {fmt.group(v.steps.first)} to {fmt.group(v.steps.last)}{v.steps.ranks > 1 ? ` of ${v.steps.ranks} ranks` : ""}
-					{v.steps.warmup > 0 && `, ${fmt.group(v.steps.warmup)} of warm-up left out`}{v.steps.is_cut && ", the last 400,000"}</span>}
+					{v.steps.warmup > 0 && `, ${fmt.group(v.steps.warmup)} of warm-up left out`}{v.steps.is_cut && `, the last ${fmt.group(v.steps.count)}`}</span>}
 			</div>
 			{v.step && v.parts.length ? <Found v={v} run={id} view={view} loading={answer.loading} /> : (
 				<Empty title={view.range ? "No steps in this range" : "No steps were recorded"}>
