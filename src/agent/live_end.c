@@ -19,8 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define END_GRACE_NS 500000000 /* a dead launcher's outcome file may still appear */
-#define END_SETTLE_NS 2000000000 /* that readers are waited for before the store is closed */
+#define END_GRACE_NS 500000000   /* a dead launcher's outcome file may still appear */
+#define END_SETTLE_NS 3000000000 /* that readers are waited for before the store is closed */
 
 static void end_name(const struct live *l, const char *suffix, char out[RUN_ID_MAX + 16])
 {

@@ -103,7 +103,7 @@ struct http_options {
 	const char *cert, *key; /* PEM texts; NULL: no TLS */
 	/* Called by the workers; fills *reply. */
 	void (*answer)(void *arg, const struct http_request *r, struct http_reply *reply);
-	/* Called every quarter of a second, by a thread of the server's. */
+	/* Called every quarter of a second, by a thread of the server's; NULL: nothing. */
 	void (*tick)(void *arg);
 	void *arg;
 };

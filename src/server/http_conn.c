@@ -165,7 +165,8 @@ void *http_conn_sweep(void *arg)
 			if (now > c->until_ns)
 				http_conn_end(h, c);
 		pthread_mutex_unlock(&h->lock);
-		h->o.tick(h->o.arg);
+		if (h->o.tick)
+			h->o.tick(h->o.arg);
 		pthread_mutex_lock(&h->lock);
 		if (h->is_stopping)
 			break;

@@ -22,11 +22,11 @@ struct hub_client {
 	struct hub_run *runs[HUB_RUNS_MAX];
 	bool is_greeted[HUB_RUNS_MAX], is_ended[HUB_RUNS_MAX];
 	bool is_failed[HUB_RUNS_MAX]; /* it knows that the run cannot be read */
-	char after[HUB_ID_MAX]; /* as it was asked; "": from now on */
-	bool is_known;          /* `after` is ours: `at` is its number */
-	bool is_late;           /* gets what was missed, from `at` on */
-	bool is_behind;         /* it was too slow: what comes is left out */
-	uint64_t at;            /* the last event that it was given while it is late */
+	char after[HUB_ID_MAX];       /* as it was asked; "": from now on */
+	bool is_known;                /* `after` is ours: `at` is its number */
+	bool is_late;                 /* gets what was missed, from `at` on */
+	bool is_behind;               /* it was too slow: what comes is left out */
+	uint64_t at;                  /* the last event that it was given while it is late */
 	int64_t said_ns;
 };
 

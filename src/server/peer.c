@@ -69,8 +69,8 @@ static int64_t peer_look_up(uint32_t uid)
 	if (uid != PEER_OVERFLOW)
 		return uid;
 	buf_init(&map, PEER_MAP_MAX);
-	user = peer_told(uid, file_read(AT_FDCWD, "/proc/self/uid_map", &map) < 0 ? ""
-										   : buf_str(&map));
+	user = peer_told(uid,
+			 file_read(AT_FDCWD, "/proc/self/uid_map", &map) < 0 ? "" : buf_str(&map));
 	buf_done(&map);
 	return user;
 }

@@ -23,7 +23,6 @@
 #define SERVERRUN_LATE_NS 60000000000LL /* without a writer here: another machine's, perhaps */
 #define SERVERRUN_INDEX_NS 1000000000LL
 #define SERVERRUN_KEEP_NS 250000000LL /* a view that waits, of files that are being written */
-#define SERVERRUN_NEW_NS 2000000000LL /* files that changed so lately are perhaps not whole yet */
 
 /* A view, and the files as they were when it was read. */
 struct serverrun_view {
@@ -274,9 +273,11 @@ struct server_run *server_take_run(struct server *s, const char *id, struct http
 	r = serverrun_read(view, dir, &state, &e);
 	if (r) {
 		serverrun_free(view);
-		if (serverrun_clock(CLOCK_REALTIME) - state.changed_ns < SERVERRUN_NEW_NS)
+		/* Its file is there before there is anything in it. */
+		if (r == -EUCLEAN && folder_is_written(dir))
 			reply_error(reply, 503, "busy",
-				    "The run %.200s begins or is moved just now: %s; ask again.",
+				    "The run %.200s is being written and cannot be read just now: "
+				    "%s; ask again.",
 				    id, e.text);
 		else
 			serverrun_refuse(reply, id, r, &e);

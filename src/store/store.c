@@ -19,7 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STORE_PLAIN_NS 1000000000LL /* that the end waits for those who read */
+#define STORE_PLAIN_NS 2000000000LL  /* that the end waits for those who read */
+#define STORE_SETTLED_NS 200000000LL /* after store_settle() */
 #define STORE_PLAIN_AGAIN_NS 20000000L
 
 static const char *const store_statements[SQL_N] = {
@@ -502,14 +503,14 @@ static int store_make_plain(struct store *s, struct err *e)
 	return r;
 }
 
-/* Readers that only wait for what comes next go soon, but if they have been waited for. */
+/* Readers that only wait for what comes next go soon. */
 static int store_wait_plain(struct store *s, struct err *e)
 {
 	const struct timespec again = {0, STORE_PLAIN_AGAIN_NS};
-	int64_t until = store_mono_ns() + STORE_PLAIN_NS;
+	int64_t until = store_mono_ns() + (s->settled ? STORE_SETTLED_NS : STORE_PLAIN_NS);
 	int r;
 
-	while ((r = store_make_plain(s, e)) > 0 && !s->settled && store_mono_ns() < until)
+	while ((r = store_make_plain(s, e)) > 0 && store_mono_ns() < until)
 		nanosleep(&again, NULL);
 	return r < 0 ? r : 0;
 }

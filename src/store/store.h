@@ -112,9 +112,9 @@ void store_stats(struct store *s, struct store_stats *out);
  * too, what is left is to close it. */
 int store_settle(struct store *s, struct err *e);
 
-/* Fold all, checkpoint, leave one plain file (no -wal, no -shm), free. Without
- * store_settle() it waits a second or so for those who have the file open; if they keep
- * it, an empty log stays. NULL is fine. What was not committed is lost. Returns the first
+/* Fold all, checkpoint, leave one plain file (no -wal, no -shm), free. It waits
+ * for those who have the file open: 2 s, after store_settle() 0.2 s; if they keep it, an
+ * empty log stays. NULL is fine. What was not committed is lost. Returns the first
  * error; the handle is gone all the same. -ESTALE: the file had been deleted or replaced. */
 int store_close(struct store *s, struct err *e);
 

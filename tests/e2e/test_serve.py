@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`lapse serve`: its start and end, who may ask it, the table of runs, one run, changing
 it; and the server that `lapse run` starts."""
+import fcntl
 import gzip
 import http.client
 import json
@@ -10,6 +11,7 @@ import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 import time
@@ -640,11 +642,12 @@ def test_a_run_that_begins_is_not_damaged(lapse):
     folder = lapse.runs / "20260102-030405-abcd"
     folder.mkdir(parents=True)
     (folder / "node1.db").touch()
+    path = f"/api/v1/runs/{folder.name}"
     with Serving(lapse) as server:
-        path = f"/api/v1/runs/{folder.name}"
-        answer = server.get(path)
-        assert (answer.status, answer.json()["error"]["code"]) == (503, "busy")
-        os.utime(folder / "node1.db", (1e9, 1e9))
+        with (folder / "node1.db.lock").open("w") as lock:  # as a writer holds it: F_OFD_SETLK
+            fcntl.fcntl(lock, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+            answer = server.get(path)
+            assert (answer.status, answer.json()["error"]["code"]) == (503, "busy")
         answer = server.get(path)
         assert (answer.status, answer.json()["error"]["code"]) == (500, "damaged")
 

@@ -282,7 +282,7 @@ class Polling:
 
     def ask(self):
         with self.server.events(f"run={self.run}"):
-            while not self.is_over.wait(0.02):
+            while not self.is_over.wait(0.1):
                 for path in self.paths:
                     self.statuses.add(self.server.get(f"/api/v1/runs/{self.run}{path}").status)
 
@@ -299,7 +299,7 @@ def test_a_watched_run_ends_as_one_plain_file(lapse, server):
     """Whoever shows a run does not keep its writer from leaving one file."""
     live = lapse.start("simulate", "--live", "--rate", "100", "--steps", "100000", "--quiet")
     try:
-        assert wait_for(lambda: lapse.run_ids() and lapse.json("ls")[0]["last_step"], 20)
+        assert wait_for(lambda: lapse.run_ids() and lapse.json("ls")[0].get("last_step"), 20)
         run = lapse.run_ids()[0]
         with Polling(server, run, "loss") as page:
             assert wait_for(lambda: page.statuses, 20)

@@ -304,6 +304,29 @@ def test_verdict_without_steps(lapse):
     assert verdict["bound"]["kind"] == "unknown"
 
 
+def test_verdict_is_kept(served):
+    """The same answer for the same question of the same data, with the version of it."""
+    first = served.get(path(served, "verdict", query="?slowest=2"))
+    again = served.get(path(served, "verdict", query="?slowest=2"))
+    assert first.body == again.body and first.head["etag"] == again.head["etag"]
+    assert again.head["content-type"] == first.head["content-type"] == "application/json"
+    assert first.json()["version"] > 0 and len(first.json()["slowest"]) == 2
+    assert len(served.get(path(served, "verdict", query="?slowest=3")).json()["slowest"]) == 3
+
+
+def test_verdict_of_many_steps(lapse):
+    """The newest 40,000 steps of all ranks, unless all are asked for."""
+    run = lapse.json("simulate", "--steps", 25_000, "--rate", 1000, "--ranks", 2)["id"]
+    with Serving(lapse) as server:
+        newest, every = (server.get(f"/api/v1/runs/{run}/verdict{query}").json()["steps"]
+                         for query in ("", "?steps=all"))
+        assert server.get(f"/api/v1/runs/{run}/verdict?steps=some").status == 400
+    assert [newest[k] for k in ("first", "last", "count", "of", "most", "is_cut")] == [
+        5000, 24_999, 40_000, 50_000, 40_000, True]
+    assert [every[k] for k in ("first", "last", "count", "of", "most", "is_cut")] == [
+        10, 24_999, 49_980, 50_000, 400_000, False]
+
+
 def test_slow_rank(lapse):
     assert lapse("simulate", "--steps", 300, "--ranks", 4, "--fault", "slow-rank@0", "--quiet").returncode == 0
     with Serving(lapse) as server:

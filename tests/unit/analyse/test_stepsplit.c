@@ -241,6 +241,34 @@ static void test_bins_far_apart(void **state)
 	stepsplit_done(&s);
 }
 
+/* Steps of a rank lie together, whatever the order in which ranks come; one may have none. */
+static void test_ranges(void **state)
+{
+	struct stepsplit_step two[] = {{0, 10, 1, 0, 0}, {10, 30, 2, 0, 0}};
+	struct stepsplit_step one[] = {{0, 40, 1, 0, 0}};
+	struct stepsplit_range of;
+	struct stepsplit s;
+
+	(void)state;
+	stepsplit_init(&s, names, 6);
+	stepsplit_add(&s, 3, two, 2, NULL, 0);
+	stepsplit_add(&s, 1, one, 1, NULL, 0);
+	of = stepsplit_range(&s, 3);
+	assert_true(of.first == 0 && of.end == 2);
+	of = stepsplit_range(&s, 1);
+	assert_true(of.first == 2 && of.end == 3);
+	of = stepsplit_range(&s, 2);
+	assert_true(of.first == of.end);
+	of = stepsplit_range(&s, 9);
+	assert_true(of.first == of.end);
+	of = stepsplit_range(&s, UINT32_MAX);
+	assert_true(of.first == 0 && of.end == 3);
+	assert_true(fabs(stepsplit_spread(&s, 3, s.n_parts).max - 20e-9) < 1e-15);
+	assert_true(fabs(stepsplit_spread(&s, 1, s.n_parts).p50 - 40e-9) < 1e-15);
+	assert_true(isnan(stepsplit_spread(&s, 2, s.n_parts).p50));
+	stepsplit_done(&s);
+}
+
 /* Times that no clock told, in two processes: the parts add up all the same. */
 static void test_absurd_times(void **state)
 {
@@ -350,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_random),         cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_bins_far_apart), cmocka_unit_test(test_absurd_times),
 		cmocka_unit_test(test_beside_many),    cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_ranges),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -325,12 +325,12 @@ static void test_new_token(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_host),     cmocka_unit_test(test_literals),
-		cmocka_unit_test(test_users),    cmocka_unit_test(test_nobody),
-		cmocka_unit_test(test_site),
-		cmocka_unit_test(test_token),    cmocka_unit_test(test_acting),
-		cmocka_unit_test(test_networks), cmocka_unit_test(test_equal),
-		cmocka_unit_test(test_guessing), cmocka_unit_test(test_new_token),
+		cmocka_unit_test(test_host),      cmocka_unit_test(test_literals),
+		cmocka_unit_test(test_users),     cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_site),      cmocka_unit_test(test_token),
+		cmocka_unit_test(test_acting),    cmocka_unit_test(test_networks),
+		cmocka_unit_test(test_equal),     cmocka_unit_test(test_guessing),
+		cmocka_unit_test(test_new_token),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

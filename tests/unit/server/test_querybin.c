@@ -341,6 +341,35 @@ static void test_groups(void **state)
 	done(&a);
 }
 
+/* A group of each rank: each has the values of its own members only. */
+static void test_groups_apart(void **state)
+{
+	const struct ask_text t = {.axis = "step"};
+	const double *zero, *one, *nan;
+	struct answer a;
+	unsigned i;
+
+	(void)state;
+	open_run(&a);
+	a.q.ask.points = 2000;
+	ask(&a, &t, "loss");
+	querydata_group(&a.q, "rank");
+	read_chart(&a, false);
+	assert_int_equal(a.n, 3);
+	assert_int_equal(a.parts[1].n, STEPS - 100);
+	assert_int_equal(a.parts[2].n, STEPS);
+	zero = column(&a.parts[1], "last");
+	one = column(&a.parts[2], "last");
+	nan = column(&a.parts[1], "nan");
+	for (i = 0; i < STEPS; i++)
+		assert_true(equal(one[i], 2.0 / (1 + i)));
+	for (i = 0; i < STEPS - 100; i++) {
+		assert_true(equal(zero[i], 1.0 / (1 + (i < 500 ? i : i + 100))));
+		assert_true(equal(nan[i], 0));
+	}
+	done(&a);
+}
+
 static void test_grid_has_empty_buckets(void **state)
 {
 	const struct ask_text t = {.attempts = "all"};
@@ -395,6 +424,7 @@ int main(void)
 		cmocka_unit_test(test_relative_range),
 		cmocka_unit_test(test_percentiles_of_histograms),
 		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_groups_apart),
 		cmocka_unit_test(test_grid_has_empty_buckets),
 	};
 

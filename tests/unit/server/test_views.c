@@ -2,6 +2,7 @@
  *
  * test_views.c - what makes views of traces: processes within limits, and answers that are kept.
  */
+#include "server/answerage.h"
 #include "server/answercache.h"
 #include "server/childrun.h"
 
@@ -178,12 +179,34 @@ static void test_cache_waits(void **state)
 	answercache_free(c);
 }
 
+/* The version that was answered stays for its time; other questions have their own. */
+static void test_age(void **state)
+{
+	struct answerage *a = answerage_new();
+	uint64_t i;
+
+	(void)state;
+	assert_int_equal(answerage_version(a, 1, 100, 5, 10), 100);
+	assert_int_equal(answerage_version(a, 1, 101, 14, 10), 100);
+	assert_int_equal(answerage_version(a, 2, 101, 14, 10), 101);
+	assert_int_equal(answerage_version(a, 1, 102, 15, 10), 102);
+	assert_int_equal(answerage_version(a, 1, 103, 24, 10), 102);
+	assert_int_equal(answerage_version(a, 1, 103, 24, 0), 103); /* now, please */
+	assert_int_equal(answerage_version(a, 1, 104, 33, 10), 103);
+	/* Of more than there is room for the oldest goes, which is the second. */
+	for (i = 0; i < ANSWERAGE_MAX - 1; i++)
+		assert_int_equal(answerage_version(a, 1000 + i, 7, 30, 1000), 7);
+	assert_int_equal(answerage_version(a, 1, 105, 33, 10), 103);
+	assert_int_equal(answerage_version(a, 2, 105, 33, 1000), 105);
+	answerage_free(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_child),       cmocka_unit_test(test_child_limits),
 		cmocka_unit_test(test_cache),       cmocka_unit_test(test_cache_many),
-		cmocka_unit_test(test_cache_waits),
+		cmocka_unit_test(test_cache_waits), cmocka_unit_test(test_age),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
