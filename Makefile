@@ -9,8 +9,9 @@ FUZZ_SECONDS ?= 60
 PREFIX ?= /usr/local
 export FUZZ_SECONDS
 
-all: ## build the program at build/lapse
+all: ## build the program at build/lapse, with the dashboard where Node.js is there
 	@tools/setup build
+	@tools/web --no-check --optional
 	@tools/build build
 
 web: ## build the dashboard (needs Node.js); the next make puts it into the program
