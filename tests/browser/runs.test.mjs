@@ -97,6 +97,7 @@ test("two runs are chosen and compared", async () => {
 	await page.keyboard.press("c");
 	await page.waitForFunction(() => location.hash.startsWith("#/compare"));
 	assert.equal(new URLSearchParams(page.url().split("?")[1]).getAll("run").filter((r) => ids.includes(r)).length, 2);
+	await page.getByText("Curves", { exact: true }).scrollIntoViewIfNeeded(); // what is not near the screen is not asked for
 	await page.locator("main canvas").first().waitFor();
 	await page.done();
 });

@@ -182,7 +182,7 @@ def test_nothing_is_imported(place):
 
 def test_capture_chooses(place, repository):
     place.run(UNHURRIED + "lapse.init(capture={'git'})")
-    assert {key.split("/")[0] for key in attrs(place)} <= {"git", "run.name"}
+    assert {key.split("/")[0] for key in attrs(place)} <= {"git", "run.name", "alert.watch"}
 
 
 def test_the_thread_is_not_the_programs(place):
