@@ -21,7 +21,7 @@ web: ## build the dashboard (needs Node.js); the next make puts it into the prog
 demo: all ## train a small language model for half a minute under lapse
 	@tools/demo
 
-test: ## everything that must hold, in about half an hour on 2 cores
+test: ## everything that must hold, in about three quarters of an hour on 2 cores
 	@tools/setup test
 	@tools/test
 

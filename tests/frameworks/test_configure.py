@@ -234,7 +234,8 @@ def test_metrics_of_the_advanced_file(tmp_path):
     plan, said = configure(path)
     assert plan.helpers == ("gradients", "histograms", "optimizer")
     keys = [text.split(": ")[2] for text in said]
-    assert "alerting.email_notifications" in keys and not [k for k in keys if k.startswith("monitoring.")]
+    assert "alerting.email_notifications" in keys
+    assert not [k for k in keys if k.startswith("monitoring.")]
     path.write_text(ADVANCED.replace("enabled: true\n  interval", "enabled: false\n  interval"))
     assert configure(path)[0].helpers == ()
 

@@ -57,7 +57,7 @@ function Figures({ d, machine, alerts }: { d: RunDetail; machine: readonly Line[
 	const p = d.progress;
 	const go = (page: string) => href(["run", d.run.id, page]);
 	const over = !d.live;
-	const end = over ? " at the end" : "";
+	const end = over ? ", end" : "";
 	const busy = last(machine, "gpu/busy");
 	const gpuUsed = last(machine, "gpu/memory/used", "hi");
 	const gpuTotal = last(machine, "gpu/memory/total", "hi");
