@@ -3,6 +3,7 @@
  * Live updates: the bytes of events, points that become buckets, what is kept for clients
  * that come back, and changes of the list of runs.
  */
+#include "server/http_priv.h"
 #include "server/hub_encode.h"
 #include "server/hub_list.h"
 #include "server/hub_ring.h"
@@ -419,7 +420,7 @@ static void test_no_thread(void **state)
 	assert_int_equal(server.n_parts, 1);
 	server.parts[0].part->stop(server.parts[0].state);
 	server.parts[0].part->done(server.parts[0].state);
-	http_stream_discard(reply.stream);
+	http_stream_lost(reply.stream); /* the hub holds it no more */
 	buf_done(&reply.body);
 }
 
