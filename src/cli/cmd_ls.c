@@ -157,31 +157,6 @@ static const struct index_metric *ls_loss(struct index *x, size_t i)
 
 /* ---- JSON ----------------------------------------------------------------------------- */
 
-static void ls_json_metric(struct json *j, struct index *x, size_t i, const struct pick_key *k)
-{
-	const struct index_metric *m = index_metric(x, i, k->name);
-	int direction = pick_direction(k->name);
-	double best;
-
-	json_key(j, k->name);
-	if (!m) {
-		json_null(j);
-		return;
-	}
-	best = direction > 0 ? m->max : direction < 0 ? m->min : NAN;
-	json_object(j);
-	json_kstr(j, "kind", runview_kind(m->kind));
-	json_kstr(j, "unit", m->unit);
-	json_kuint(j, "count", m->count);
-	runview_json_number(j, "last", m->last, m->count > 0);
-	runview_json_number(j, "best", best, !isnan(best));
-	runview_json_number(j, "min", m->min, !isnan(m->min));
-	runview_json_number(j, "max", m->max, !isnan(m->max));
-	runview_json_number(j, "sum", m->sum, m->count > 0);
-	runview_json_step(j, "step", m->step);
-	json_object_end(j);
-}
-
 static bool ls_is_first(size_t k)
 {
 	size_t i;
@@ -213,7 +188,7 @@ static void ls_json_row(struct json *j, struct index *x, size_t i, const char *r
 		json_object(j);
 		for (k = 0; k < ls_n_metrics; k++)
 			if (ls_is_first(k))
-				ls_json_metric(j, x, i, &ls_metrics[k]);
+				pick_json(j, x, i, ls_metrics[k].name);
 		json_object_end(j);
 		json_kstr(j, "error", NULL);
 	}

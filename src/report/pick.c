@@ -409,3 +409,28 @@ void pick_sort(struct index *x, size_t *runs, size_t n, const struct pick_key *k
 		runs[i] = rows[i].run;
 	free(rows);
 }
+
+void pick_json(struct json *j, struct index *x, size_t i, const char *name)
+{
+	const struct index_metric *m = index_metric(x, i, name);
+	int direction = pick_direction(name);
+	double best;
+
+	json_key(j, name);
+	if (!m) {
+		json_null(j);
+		return;
+	}
+	best = direction > 0 ? m->max : direction < 0 ? m->min : NAN;
+	json_object(j);
+	json_kstr(j, "kind", runview_kind(m->kind));
+	json_kstr(j, "unit", m->unit);
+	json_kuint(j, "count", m->count);
+	runview_json_number(j, "last", m->last, m->count > 0);
+	runview_json_number(j, "best", best, !isnan(best));
+	runview_json_number(j, "min", m->min, !isnan(m->min));
+	runview_json_number(j, "max", m->max, !isnan(m->max));
+	runview_json_number(j, "sum", m->sum, m->count > 0);
+	runview_json_step(j, "step", m->step);
+	json_object_end(j);
+}

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/fmt.h"
+#include "base/json.h"
 #include "store/index.h"
 
 /* Of a metric whose name says it: 1 more is better ("accuracy"), -1 less is
@@ -65,5 +66,8 @@ bool pick_is(struct index *x, size_t i, const struct pick_term *t);
 /* Put n numbers of runs in order: text ascending, numbers descending, metrics the best
  * first; what has no value last. Equal ones stay as they were. */
 void pick_sort(struct index *x, size_t *runs, size_t n, const struct pick_key *k, bool reverse);
+
+/* A metric of a run as an object under its name; null if the run does not have it. */
+void pick_json(struct json *j, struct index *x, size_t i, const char *name);
 
 #endif

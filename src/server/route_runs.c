@@ -5,6 +5,7 @@
 #include "server/routes.h"
 
 #include "base/mem.h"
+#include "report/pick.h"
 #include "report/runprogress.h"
 #include "report/tags.h"
 #include "server/body.h"
@@ -38,31 +39,6 @@ static const struct index_metric *runs_loss(struct index *x, size_t i)
 	return NULL;
 }
 
-static void runs_metric(struct json *j, struct index *x, size_t i, const char *name)
-{
-	const struct index_metric *m = index_metric(x, i, name);
-	int direction = pick_direction(name);
-	double best;
-
-	json_key(j, name);
-	if (!m) {
-		json_null(j);
-		return;
-	}
-	best = direction > 0 ? m->max : direction < 0 ? m->min : NAN;
-	json_object(j);
-	json_kstr(j, "kind", runview_kind(m->kind));
-	json_kstr(j, "unit", m->unit);
-	json_kuint(j, "count", m->count);
-	runview_json_number(j, "last", m->last, m->count > 0);
-	runview_json_number(j, "best", best, !isnan(best));
-	runview_json_number(j, "min", m->min, !isnan(m->min));
-	runview_json_number(j, "max", m->max, !isnan(m->max));
-	runview_json_number(j, "sum", m->sum, m->count > 0);
-	runview_json_step(j, "step", m->step);
-	json_object_end(j);
-}
-
 static void runs_metrics(struct json *j, const struct route_ask *a, struct index *x, size_t i)
 {
 	const char *name;
@@ -74,7 +50,7 @@ static void runs_metrics(struct json *j, const struct route_ask *a, struct index
 		for (n = 0; strcmp(param_nth(a, "metric", n), name); n++)
 			;
 		if (n == k)
-			runs_metric(j, x, i, name);
+			pick_json(j, x, i, name);
 	}
 	json_object_end(j);
 }
