@@ -19,8 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STORE_PLAIN_NS 2000000000LL  /* that the end waits for those who read */
-#define STORE_SETTLED_NS 200000000LL /* after store_settle() */
 #define STORE_PLAIN_AGAIN_NS 20000000L
 
 static const char *const store_statements[SQL_N] = {
@@ -417,6 +415,7 @@ int store_open(const struct store_options *o, struct err *e, struct store **ret)
 	s = xcalloc(1, sizeof(*s));
 	s->sink.ops = &commit_ops;
 	s->lock_fd = -1;
+	s->patience_ns = o->patience_ns ? o->patience_ns : STORE_PATIENCE_NS;
 	s->dir = dir;
 	s->file = store_host_file(o->host);
 	s->home = xasprintf("%s/%s", dir, s->file);
@@ -507,7 +506,7 @@ static int store_make_plain(struct store *s, struct err *e)
 static int store_wait_plain(struct store *s, struct err *e)
 {
 	const struct timespec again = {0, STORE_PLAIN_AGAIN_NS};
-	int64_t until = store_mono_ns() + (s->settled ? STORE_SETTLED_NS : STORE_PLAIN_NS);
+	int64_t until = store_mono_ns() + (s->settled ? s->patience_ns / 10 : s->patience_ns);
 	int r;
 
 	while ((r = store_make_plain(s, e)) > 0 && store_mono_ns() < until)

@@ -33,6 +33,7 @@ enum store_live {
 };
 
 #define STORE_COPY_NS 300000000000LL /* between copies of a live file elsewhere */
+#define STORE_PATIENCE_NS 2000000000LL /* that store_close() waits for readers */
 
 struct store_options {
 	const char *dir;  /* the run's folder; made (0700) if missing */
@@ -44,6 +45,7 @@ struct store_options {
 	const char *local_dir; /* private folder; NULL: $XDG_STATE_HOME/lapse/live or
 				  ~/.local/state/lapse/live, else /var/tmp/lapse-UID/live */
 	int64_t copy_every_ns; /* 0: STORE_COPY_NS */
+	int64_t patience_ns;   /* 0: STORE_PATIENCE_NS; < 0: none */
 	bool no_replace;       /* -EUCLEAN instead of setting a corrupt file aside */
 };
 
@@ -113,8 +115,8 @@ void store_stats(struct store *s, struct store_stats *out);
 int store_settle(struct store *s, struct err *e);
 
 /* Fold all, checkpoint, leave one plain file (no -wal, no -shm), free. It waits
- * for those who have the file open: 2 s, after store_settle() 0.2 s; if they keep it, an
- * empty log stays. NULL is fine. What was not committed is lost. Returns the first
+ * for those who have the file open: patience_ns, after store_settle() a tenth of it; if
+ * they keep it, an empty log stays. NULL is fine. What was not committed is lost. Returns the first
  * error; the handle is gone all the same. -ESTALE: the file had been deleted or replaced. */
 int store_close(struct store *s, struct err *e);
 

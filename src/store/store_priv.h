@@ -283,6 +283,7 @@ struct store {
 	bool wal;
 	bool corrupt; /* -EUCLEAN was seen */
 	bool settled; /* store_settle() was called */
+	int64_t patience_ns;
 	sqlite3 *db;
 	sqlite3_stmt *sql[SQL_N];
 	struct err err;

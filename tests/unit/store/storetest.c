@@ -47,7 +47,8 @@ char *storetest_path(const char *dir, const char *name)
 
 struct store *storetest_open(const char *dir)
 {
-	const struct store_options o = {.dir = dir, .host = "h"};
+	/* Tests close it under their own readers, often. */
+	const struct store_options o = {.dir = dir, .host = "h", .patience_ns = -1};
 	struct err e = {0};
 	struct store *s = NULL;
 
