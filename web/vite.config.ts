@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the dashboard is built: relative addresses, so that it works behind any
-// prefix; every asset has a hash in its name; nothing inline, as the server's
-// Content-Security-Policy allows no inline script or style.
+// prefix; every asset has a hash in its name; nothing inline but first.ts, as the server's
+// Content-Security-Policy allows no other inline script and no inline style.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { defineConfig, type Plugin } from "vite";
+import { build, defineConfig, type Plugin, type Rollup } from "vite";
 
 /** speedscope as a page of its own, dist/speedscope/: its script, style and page, without font,
  * icons, example and the reader of Java's recordings, which would be more than all the rest. */
@@ -40,21 +40,33 @@ function licences(): Plugin {
   };
 }
 
-/** The program is asked for together with the first file, which imports it when it runs. */
-function together(): Plugin {
+/** first.ts in the page itself: a file of its own would be another round trip before anything
+ * is asked. Its hash is in the page's Content-Security-Policy (tools/embed-web). */
+function first(): Plugin {
   return {
-    name: "together",
+    name: "first",
+    apply: "build",
     transformIndexHtml: {
       order: "post",
-      handler: (_html, { bundle }) => Object.keys(bundle ?? {}).filter((name) => /\/app-[^/]*\.js$/.test(name))
-        .map((name) => ({ tag: "link", attrs: { rel: "modulepreload", crossorigin: true, href: `./${name}` }, injectTo: "head" as const })),
+      async handler(html) {
+        const built = await build({
+          configFile: false,
+          logLevel: "warn",
+          build: { write: false, target: "es2022", minify: "terser", modulePreload: false, lib: { entry: "src/first.ts", formats: ["iife"], name: "lapse" } },
+        });
+        const code = (built as Rollup.RollupOutput[])[0]?.output[0].code.trim() ?? "";
+        const program = /\s*<script type="module"[^>]*src="([^"]+)"[^>]*><\/script>/;
+
+        if (!code || !program.test(html) || /<\/script|<!--/i.test(code)) throw new Error("index.html: the program or its first script is not as expected");
+        return html.replace(program, (_, src: string) => `\n<script data-program="${src}">${code}</script>`);
+      },
     },
   };
 }
 
 export default defineConfig({
   base: "./",
-  plugins: [speedscope(), licences(), together()],
+  plugins: [speedscope(), licences(), first()],
   esbuild: { jsx: "automatic", jsxImportSource: "preact", legalComments: "none" },
   build: {
     target: "es2022",
@@ -64,8 +76,7 @@ export default defineConfig({
     // All that pages share is one file: fewer round trips before the first paint, and less to send.
     rollupOptions: {
       output: {
-        manualChunks: (id) => (/\/src\/(main|preload|firstpaint|palette|theme|columns)\.ts$|vite\/preload-helper/.test(id) ? "first"
-          : /\/node_modules\/(preact|uplot)\/|\/src\/(ui\/|chart\/|[a-z]+\.tsx?$|pages\/overview)/.test(id) ? "app" : undefined),
+        manualChunks: (id) => (/\/node_modules\/(preact|uplot)\/|\/src\/(ui\/|chart\/|[a-z]+\.tsx?$|pages\/overview)|vite\/preload-helper/.test(id) ? "app" : undefined),
       },
     },
     minify: "terser", // 3 % smaller than esbuild's

@@ -20,4 +20,8 @@ struct asset {
 /* Ended by path NULL; in order of paths. */
 extern const struct asset assets[];
 
+/* The scripts in index.html itself, as sources of a Content-Security-Policy: " 'sha256-...'"
+ * for each. */
+extern const char assets_scripts[];
+
 #endif

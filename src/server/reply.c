@@ -13,11 +13,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#define REPLY_POLICY                                                                               \
-	"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "    \
-	"connect-src 'self'; font-src 'none'; frame-src 'self'; frame-ancestors 'none'; "          \
-	"base-uri 'none'; form-action 'none'"
-
 void reply_json(struct http_reply *reply, struct json *j)
 {
 	reply->type = "application/json";
@@ -73,24 +68,43 @@ void reply_etag(struct http_reply *reply)
 			 (unsigned long long)reply_hash(buf_str(&reply->body), reply->body.len));
 }
 
+static bool reply_has(const struct http_reply *reply, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < reply->n_headers; i++)
+		if (!strcasecmp(reply->headers[i].name, name))
+			return true;
+	return false;
+}
+
+void reply_policy(struct http_reply *reply, const char *scripts)
+{
+	char policy[sizeof(reply->headers[0].value)];
+
+	snprintf(policy, sizeof(policy),
+		 "default-src 'none'; script-src 'self'%s; style-src 'self'; "
+		 "img-src 'self' data: blob:; connect-src 'self'; font-src 'none'; "
+		 "frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+		 scripts);
+	http_header(reply, "Content-Security-Policy", policy);
+}
+
 void reply_secure(struct http_reply *reply)
 {
 	static const struct {
 		const char *name, *value;
 	} fields[] = {
-		{"Content-Security-Policy", REPLY_POLICY},
 		{"X-Content-Type-Options", "nosniff"},
 		{"Referrer-Policy", "no-referrer"},
 		{"Cross-Origin-Opener-Policy", "same-origin"},
 		{"Cross-Origin-Resource-Policy", "same-origin"},
 	};
-	size_t i, k;
+	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(fields); i++) {
-		for (k = 0; k < reply->n_headers; k++)
-			if (!strcasecmp(reply->headers[k].name, fields[i].name))
-				break;
-		if (k == reply->n_headers)
+	if (!reply_has(reply, "Content-Security-Policy"))
+		reply_policy(reply, "");
+	for (i = 0; i < ARRAY_LEN(fields); i++)
+		if (!reply_has(reply, fields[i].name))
 			http_header(reply, fields[i].name, fields[i].value);
-	}
 }

@@ -2,7 +2,7 @@
  *
  * route_assets.c - routes: the dashboard's own files, which are in the program.
  */
-#include "server/routes.h"
+#include "server/routes_priv.h"
 
 #include "server/assets.h"
 
@@ -58,6 +58,7 @@ static void assets_index(const struct route_ask *a, struct http_reply *reply)
 	(void)a;
 	if (assets_find("index.html")) {
 		assets_give("index.html", reply);
+		reply_policy(reply, assets_scripts);
 		return;
 	}
 	reply->type = "text/html; charset=utf-8";

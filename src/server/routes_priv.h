@@ -36,6 +36,10 @@ struct routes_found routes_find(const struct route *const *groups, const char *m
 bool params_check(const struct route *route, const struct http_request *r,
 		  struct http_reply *reply);
 
+/* What the browser lets a page of ours do: Content-Security-Policy. scripts: sources beside
+ * our own files, a blank before each, or "". */
+void reply_policy(struct http_reply *reply, const char *scripts);
+
 /* The fields that every answer has, but those that it has already. */
 void reply_secure(struct http_reply *reply);
 

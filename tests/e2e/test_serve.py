@@ -221,14 +221,16 @@ def test_tags_and_compression(lapse):
 
 
 def test_page(lapse):
-    """The pages, or a notice that says how to build them; never anything inline."""
+    """The pages, or a notice that says how to build them; no style, no handler and no
+    script in the page but the first, which its hash allows."""
     with Serving(lapse) as server:
         page = server.get("/")
         assert page.status == 200 and page.head["content-type"].startswith("text/html")
         text = page.body.decode()
         assert text.lower().startswith("<!doctype html>")
-        assert "<style" not in text and not re.search(r"<script(?![^>]*\bsrc=)", text)
-        for name in re.findall(r'(?:src|href)="\./(assets/[^"]+)"', text):
+        assert "<style" not in text and not re.search(r"<[^>]* on[a-z]+=", text.split("<script")[0])
+        assert len(re.findall(r"<script(?![^>]*\bsrc=)", text)) <= 1
+        for name in re.findall(r'(?:src|href|data-program)="\./(assets/[^"]+)"', text):
             asset = server.get("/" + name, Accept_Encoding="gzip")
             assert asset.status == 200 and "immutable" in asset.head["cache-control"]
             assert gzip.decompress(asset.body) == server.get("/" + name).body

@@ -2,10 +2,13 @@
 """Attacks on `lapse serve`: other sites, paths that lead out, requests that are too large,
 broken or never whole, guessed tokens. All are refused, the server answers meanwhile, and
 what a run records while it is attacked is complete."""
+import base64
 import concurrent.futures
 import contextlib
+import hashlib
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -184,6 +187,18 @@ def test_every_answer_says_what_a_page_may_do(server, run):
     assert code(answer) == (413, "too-large")
     for name, value in SECURE.items():
         assert answer.head.get(name, "").startswith(value), name
+
+
+def test_page_allows_no_script_but_its_own(server):
+    """The script in the page itself is allowed by its hash, and nothing else is."""
+    page = server.get("/")
+    inside = re.findall(rb"<script(?![^>]* src=)[^>]*>(.*?)</script>", page.body, re.DOTALL)
+    sources = ["'self'"] + [
+        f"'sha256-{base64.b64encode(hashlib.sha256(s).digest()).decode()}'" for s in inside]
+    policy = dict(part.split(" ", 1)
+                  for part in page.head["content-security-policy"].split("; "))
+    assert policy["script-src"].split() == sources
+    assert policy["style-src"] == "'self'" and policy["default-src"] == "'none'"
 
 
 # ---- paths -------------------------------------------------------------------------------

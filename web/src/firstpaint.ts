@@ -4,6 +4,7 @@
 // the two answers that were asked in advance while the program is still being loaded. It lies
 // over the page, has its measures, and goes as soon as the page has drawn the same.
 import { decodeColumns, type QuerySeries } from "./columns";
+import type { Answer } from "./preload";
 
 const TITLES = ["Overview", "Training", "System", "Phases", "Traces", "Alerts", "Export"];
 const LEFT = 54;
@@ -89,12 +90,12 @@ function draw(canvas: HTMLCanvasElement, series: readonly QuerySeries[], width: 
 }
 
 /** From the answers of preloadPage(). */
-export async function firstPaint(run: Promise<Response>, loss: Promise<Response>, width: number, colors: string[]): Promise<void> {
-	// Copies: the page itself reads them too.
-	const [a, b] = await Promise.all([run.then((r) => r.clone()), loss.then((r) => r.clone())]);
+export async function firstPaint(run: Promise<Answer>, loss: Promise<Answer>, width: number, colors: string[]): Promise<void> {
+	const [a, b] = await Promise.all([run, loss]);
 
-	if (!a.ok || !b.ok) return;
-	const [d, answer] = await Promise.all([a.json() as Promise<Head>, b.arrayBuffer().then(decodeColumns)]);
+	if (!a.response.ok || !b.response.ok) return;
+	const d = JSON.parse(new TextDecoder().decode(a.body)) as Head;
+	const answer = decodeColumns(b.body);
 
 	if (isOver || answer.groups.length === 0) return;
 	const canvas = document.createElement("canvas");

@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the first page will ask is asked before the page's program is there: this module is
-// in the first, small file. ask() in api.ts takes an answer from here if it asks just that.
+// What the first page will ask is asked before the page's program is there, by first.ts.
+// ask() in api.ts takes an answer from here if it asks just that.
 
 /** Names of the loss, as frameworks call it. */
 export const LOSSES = ["loss", "train/loss", "train_loss", "val/loss", "val_loss", "eval/loss"];
 
-const waiting = new Map<string, Promise<Response>>();
+/** An answer with all of its body: who draws first and the program both read it. */
+export interface Answer {
+	response: Response;
+	body: ArrayBuffer;
+}
+
+export type Answers = Map<string, Promise<Answer>>;
+
+declare global {
+	interface Window {
+		/** What first.ts leaves to the program: answers by address; end() takes the first picture away. */
+		lapseFirst?: { answers: Answers; end: () => void };
+	}
+}
 
 /** The answer that was asked for in advance, once. */
 export function preloaded(address: string): Promise<Response> | undefined {
-	const answer = waiting.get(address);
+	const answers = globalThis.window?.lapseFirst?.answers;
+	const answer = answers?.get(address);
 
-	waiting.delete(address);
-	return answer;
+	answers?.delete(address);
+	return answer?.then(({ response, body }) => new Response(body, response));
 }
 
 /** Points to ask for in a chart so wide: one for each pixel, in steps, so that a window that
@@ -29,24 +43,25 @@ export function chartWidth(page: number): number {
 	return page >= 900 ? (main - 32 - 12) / 2 - 18 : main - (page <= 700 ? 20 : 32) - 18;
 }
 
-function preload(address: string): Promise<Response> {
-	const answer = fetch(address, { credentials: "same-origin", headers: { Accept: "application/json" } });
+function preload(answers: Answers, address: string): Promise<Answer> {
+	const answer = fetch(address, { credentials: "same-origin", headers: { Accept: "application/json" } })
+		.then(async (response) => ({ response, body: await response.arrayBuffer() }));
 
 	answer.catch(() => undefined); // who takes it is told
-	waiting.set(address, answer);
+	answers.set(address, answer);
 	return answer;
 }
 
 /** Of an address of a run's overview: the run, and its loss. */
-export function preloadPage(hash: string, page: number): { run: Promise<Response>; loss: Promise<Response> } | null {
+export function preloadPage(answers: Answers, hash: string, page: number): { run: Promise<Answer>; loss: Promise<Answer> } | null {
 	const [, id, query = ""] = /^#\/run\/([\w.-]+)(?:\/overview)?\/?(?:\?(.*))?$/.exec(hash) ?? [];
 	const q = new URLSearchParams(query);
 
 	if (!id || id === "last") {
-		preload("api/v1/info");
+		preload(answers, "api/v1/info");
 		return null;
 	}
-	const run = preload(`api/v1/runs/${id}`);
+	const run = preload(answers, `api/v1/runs/${id}`);
 
 	if (q.has("zoom")) return null;
 	const axis = ["step", "relative"].find((a) => a === q.get("axis")) ?? "time";
@@ -58,5 +73,5 @@ export function preloadPage(hash: string, page: number): { run: Promise<Response
 	ask.append("group", "none");
 	ask.append("optional", "1");
 	ask.append("format", "binary");
-	return { run, loss: preload(`api/v1/runs/${id}/query?${ask}`) };
+	return { run, loss: preload(answers, `api/v1/runs/${id}/query?${ask}`) };
 }

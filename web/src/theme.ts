@@ -6,7 +6,7 @@ export type Theme = "system" | "light" | "dark";
 
 const KEY = "lapse-theme";
 const listeners = new Set<() => void>();
-const prefers = typeof matchMedia === "undefined" ? null : matchMedia("(prefers-color-scheme: dark)");
+const prefers = () => (typeof matchMedia === "undefined" ? null : matchMedia("(prefers-color-scheme: dark)"));
 
 function stored(): Theme {
 	try {
@@ -18,24 +18,32 @@ function stored(): Theme {
 	}
 }
 
-let chosen: Theme = typeof localStorage === "undefined" ? "system" : stored();
+let chosen: Theme | undefined; // asked for when needed: the browser takes its time to answer
+
+function choice(): Theme {
+	return (chosen ??= typeof localStorage === "undefined" ? "system" : stored());
+}
 
 export function isDark(): boolean {
-	return chosen === "dark" || (chosen === "system" && !!prefers?.matches);
+	return choice() === "dark" || (choice() === "system" && !!prefers()?.matches);
 }
 
 const colors = new Map<string, string>();
 
+/** Before anything is drawn. */
+export function themeShow(): void {
+	document.documentElement.dataset.theme = isDark() ? "dark" : "light";
+}
+
 function apply(): void {
 	colors.clear();
-	document.documentElement.dataset.theme = isDark() ? "dark" : "light";
+	themeShow();
 	for (const f of [...listeners]) f();
 }
 
-/** Before anything is drawn. */
 export function themeInit(): void {
 	apply();
-	prefers?.addEventListener("change", apply);
+	prefers()?.addEventListener("change", apply);
 }
 
 export function setTheme(theme: Theme): void {
@@ -56,7 +64,7 @@ export function onTheme(f: () => void): () => void {
 }
 
 export function themeNow(): { theme: Theme; dark: boolean } {
-	return { theme: chosen, dark: isDark() };
+	return { theme: choice(), dark: isDark() };
 }
 
 /** The value of a colour of style.css: cssColor("--line"). */

@@ -10,7 +10,6 @@ import { useView } from "../chart/view";
 import * as fmt from "../fmt";
 import { useTick } from "../live";
 import { partPens, pen } from "../palette";
-import { endFirstPaint } from "../firstpaint";
 import { LOSSES } from "../preload";
 import { href } from "../router";
 import { domainOf, useRun } from "../run";
@@ -195,7 +194,7 @@ export default function OverviewPage() {
 	// After the frame that shows it.
 	const isDrawn = useCallback((shown: readonly Line[]) => {
 		if (shown.length === 0) return;
-		endFirstPaint();
+		window.lapseFirst?.end();
 		requestAnimationFrame(() => setTimeout(() => setReady(true)));
 	}, []);
 	const verdict = useFetch<Verdict>(ready ? `verdict ${id} ${slow}` : null, (signal) => api.verdict(id, {}, signal));
@@ -210,12 +209,12 @@ export default function OverviewPage() {
 	// The loss is what people come for: all else is asked when it is there, or is none.
 	useEffect(() => {
 		const t = setTimeout(() => {
-			endFirstPaint();
+			window.lapseFirst?.end();
 			setReady(true);
 		}, 500);
 
 		return () => {
-			endFirstPaint();
+			window.lapseFirst?.end();
 			clearTimeout(t);
 		};
 	}, []);
