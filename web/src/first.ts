@@ -15,6 +15,9 @@ const after = (ms: number) => new Promise((done) => setTimeout(done, ms));
 /** A picture that was drawn is on the screen. */
 const shown = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
 
+/** The page has its elements: from the browser's cache the program comes before them. */
+const parsed = () => new Promise((done) => (document.readyState === "loading" ? document.addEventListener("DOMContentLoaded", done) : done(null)));
+
 /** The program neither competes with the first picture nor waits long for it. */
 async function load(drawn: Promise<unknown>): Promise<void> {
 	const link = document.createElement("link");
@@ -24,6 +27,7 @@ async function load(drawn: Promise<unknown>): Promise<void> {
 	link.href = program;
 	document.head.append(link);
 	await Promise.race([drawn, after(250)]);
+	await parsed();
 	await import(/* @vite-ignore */ new URL(program, document.baseURI).href);
 }
 
@@ -33,8 +37,9 @@ function first(): void {
 
 	window.lapseFirst = { answers, end: endFirstPaint };
 	themeShow();
-	void load(!asked ? Promise.resolve()
-		: firstPaint(asked.run, asked.loss, Math.floor(chartWidth(page)), [...(isDark() ? DARK : LIGHT)]).then(shown, () => undefined));
+	void load(!asked ? Promise.resolve() : parsed()
+		.then(() => firstPaint(asked.run, asked.loss, Math.floor(chartWidth(page)), [...(isDark() ? DARK : LIGHT)]))
+		.then(shown, () => undefined));
 }
 
 first();
