@@ -7,7 +7,8 @@ folder on tmpfs and so an agent of its own, and both are gone afterwards.
         assert done.returncode == 0
 
 The program is $LAPSE_BUILD/lapse, else build/lapse. Mark a test `kill` to run it
-in the tier of kill tests; every test ends after 60 s unless marked otherwise.
+in the tier of kill tests, and `alone` if it must not run beside others; every test
+ends after 60 s unless marked otherwise.
 """
 import json
 import os
@@ -26,9 +27,12 @@ TIMEOUT = 60  # seconds for a test
 
 
 def pytest_configure(config):
-    # Under nohup it is ignored, and what is ignored stays so in the commands.
+    # Under nohup and in the background they are ignored, and so they would be in the commands.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "kill: kills, full disks, hostile rings; a tier of its own")
+    config.addinivalue_line("markers", "alone: looks at the whole machine or at how time is used; "
+                                       "not beside others")
     config.addinivalue_line("markers", "tensorboard: needs TensorBoard; the tier export has it")
 
 
@@ -49,7 +53,7 @@ class Lapse:
         self.runs = folder / "runs"
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith(("LAPSE_", "SLURM_", "OMPI_", "PMI_"))
-                    and k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
+                    and k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "COLUMNS", "LINES")}
         self.env.update(LAPSE_DIR=str(self.runs), LAPSE_RENDEZVOUS=str(rendezvous),
                         XDG_CACHE_HOME=str(folder / "cache"), NO_COLOR="1", TZ="UTC", LC_ALL="C.UTF-8",
                         LAPSE_DASHBOARD="false")

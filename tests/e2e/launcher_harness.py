@@ -6,7 +6,6 @@ one: LAPSE_AGENT is a program that fails."""
 import fcntl
 import os
 import re
-import signal
 import struct
 import subprocess
 import sys

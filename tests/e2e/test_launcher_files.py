@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `lapse run` leaves for the agent, when it starts one, how it tells that
 memory ran out; and that the command runs whatever of lapse fails."""
-import fcntl
 import os
 import re
 import shutil
 import signal
 import stat
-import struct
 import subprocess
-import sys
 import time
 from pathlib import Path
 

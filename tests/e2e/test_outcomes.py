@@ -5,6 +5,8 @@ import json
 import sys
 import time
 
+import pytest
+
 
 def last(lapse):
     """What `show` says of the last run once it has ended."""
@@ -26,6 +28,7 @@ def test_exit_status_is_there_at_once(lapse):
     assert (shown["outcome"], shown["exit_code"]) == ("exited", 3)
 
 
+@pytest.mark.alone
 def test_nothing_happens_for_too_long(lapse):
     assert lapse("run", "--stall-after", "1", "--", "sleep", "4").returncode == 0
     shown = last(lapse)
@@ -33,6 +36,7 @@ def test_nothing_happens_for_too_long(lapse):
     assert "hung" in kinds(shown)
 
 
+@pytest.mark.alone
 def test_a_quiet_spell_that_ends(lapse):
     """Called hung, but it goes on and ends well."""
     script = "import time\ntime.sleep(3.5)\nt = time.time()\nwhile time.time() - t < 2.5: pass"
@@ -42,6 +46,7 @@ def test_a_quiet_spell_that_ends(lapse):
     assert kinds(shown).index("hung") < kinds(shown).index("hang-over")
 
 
+@pytest.mark.alone
 def test_work_without_records_is_no_hang(lapse):
     script = "import time\nt = time.time()\nwhile time.time() - t < 4: pass"
     assert lapse("run", "--stall-after", "1", "--", sys.executable, "-c", script).returncode == 0

@@ -14,6 +14,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.alone  # CPU, disks and counters of the whole machine
+
 # Reads everything each 50 ms for 6 s, and in between writes, reads and sends.
 READER = r"""
 import json, os, socket, subprocess, sys, time

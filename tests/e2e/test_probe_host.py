@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.alone  # CPU, disks and counters of the whole machine
+
 WATCH = """
 import json, os, psutil, sys, threading, time
 over = threading.Event()

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.alone  # its workers keep the CPUs busy
+
 PROGRAM = """
 import json, multiprocessing, os, psutil, resource, sys, threading, time
 

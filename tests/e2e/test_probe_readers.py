@@ -13,6 +13,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.alone  # CPU, disks and counters of the whole machine
+
 
 def needs(*programs):
     missing = [p for p in programs if not shutil.which(p)]

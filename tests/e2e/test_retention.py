@@ -141,6 +141,7 @@ def test_live_runs_are_left_alone(lapse, wait_for):
     assert lapse.run_ids() == []
 
 
+@pytest.mark.timeout(180)
 def test_agent_keeps_its_limits(lapse, charlm, tmp_path):
     """The file of a run is not larger; the points that are gone are the oldest."""
     config = tmp_path / "lapse.yaml"

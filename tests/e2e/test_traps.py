@@ -79,6 +79,7 @@ def test_every_run_has_the_machine(lapse):
 # ---- pace ------------------------------------------------------------------------------
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("phase, options, command, quick", [
     ("warmup", (), ("sleep", "4"), True),  # no step is ever done
     ("steady", (), ("sleep", "4"), False),
