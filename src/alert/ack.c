@@ -56,20 +56,12 @@ static int ack_append(const char *dir, struct buf *line, struct err *e)
 	return err;
 }
 
-static void ack_time(struct json *j, const char *key, int64_t ns)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%lld", (long long)ns);
-	json_kstr(j, key, text);
-}
-
 static void ack_begin(struct json *j, struct buf *out, const char *what, int64_t now_ns)
 {
 	buf_init(out, ACK_LINE_MAX);
 	json_init(j, out);
 	json_object(j);
-	ack_time(j, "at_ns", now_ns);
+	attrs_put_ns(j, "at_ns", now_ns);
 	json_kstr(j, "do", what);
 }
 
@@ -111,7 +103,7 @@ int alerts_silence(const char *dir, const char *rule, const char *series, int64_
 	ack_begin(&j, &line, "silence", now_ns);
 	json_kstr(&j, "rule", rule);
 	json_kstr(&j, "series", series);
-	ack_time(&j, "until_ns", until_ns);
+	attrs_put_ns(&j, "until_ns", until_ns);
 	ack_end(&j, by, note);
 	err = ack_append(dir, &line, e);
 	buf_done(&line);
@@ -119,13 +111,6 @@ int alerts_silence(const char *dir, const char *rule, const char *series, int64_
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */
-
-static int64_t ack_ns(const char *object, const char *key)
-{
-	char text[32];
-
-	return strtoll(jsonwalk_string(jsonwalk_get(object, key), text, sizeof(text)), NULL, 10);
-}
 
 /* False: the line is none of ours. */
 static bool ack_parse(const char *object, struct alerts_said *s)
@@ -139,8 +124,8 @@ static bool ack_parse(const char *object, struct alerts_said *s)
 	jsonwalk_string(jsonwalk_get(object, "series"), s->series, sizeof(s->series));
 	jsonwalk_string(jsonwalk_get(object, "by"), s->by, sizeof(s->by));
 	jsonwalk_text(jsonwalk_get(object, "note"), s->note, sizeof(s->note));
-	s->at_ns = ack_ns(object, "at_ns");
-	s->until_ns = ack_ns(object, "until_ns");
+	s->at_ns = attrs_ns(object, "at_ns");
+	s->until_ns = attrs_ns(object, "until_ns");
 	s->is_silence = strcmp(what, "silence") == 0;
 	return s->is_silence ? s->rule[0] != '\0' : strcmp(what, "ack") == 0 && s->id[0];
 }

@@ -16,6 +16,11 @@
 
 #define LOSSES "*loss* *nll* *perplexity* *cross_entropy*"
 #define HELD_OUT " !*val* !*eval* !*test* !*dev/* !*best* !*scale*"
+/* Losses of two that play against each other. */
+#define DUELS " !*disc* !*gener* !d_loss* !g_loss* !*/d_loss* !*/g_loss* !*loss_d !*loss_g"
+/* What need not become small. */
+#define LEAPING " !*policy* !*actor* !*critic* !*kl* !*adv* !*weight* !*coef*" DUELS
+#define RATES "*learning_rate* lr lr/* lr-* */lr */lr/* */lr-* *_lr"
 
 /* clang-format off */
 const struct rule_about builtin_about[] = {
@@ -69,6 +74,11 @@ const struct rule_about builtin_about[] = {
 	 "over {limit} times its usual value (running median, after 50 values) 5 times running",
 	 "Clip gradients, lower the learning rate or lengthen its warm-up; look at the batches of these steps.",
 	 "the program records no norm of gradients"},
+	{"loss-spike", "Loss jumped",
+	 "training losses, and learning rates",
+	 "3 of 5 values are above the usual (median of 32) by over {limit} times their scatter, or one by 5 times that; where the learning rate more than doubled or steps begin again: above where it has been",
+	 "If it does not come down by itself: go back to a checkpoint before it, skip these batches, clip gradients or lower the learning rate.",
+	 "the program records no loss"},
 	{"disk-filling", "Disk is filling",
 	 "filesystem/available of filesystem/total, of each mount",
 	 "a line through the last 10 minutes reaches the end within an hour, from 80 % on; or over 95 % is taken, and more than when the run began",
@@ -182,6 +192,11 @@ const struct rule builtin_rules[] = {
 	 .from = RULE_FROM_PROGRAM, .test = RULE_MULTIPLE, .limit = 10, .clear = 3, .skip = 50,
 	 .hold = 5, .clear_n = 20, .most = 1, ERROR,
 	 .text = "{series} is {value}, usually {usual}"},
+
+	{.name = "loss-spike", .names = LOSSES HELD_OUT LEAPING, .from = RULE_FROM_PROGRAM,
+	 .test = RULE_SURGE, .limit = 8, .clear_n = 20, .most = 1, WARNING,
+	 .text = "{series} rose to {value}, usually {usual}"},
+	{.name = "loss-spike", .names = RATES, .from = RULE_FROM_PROGRAM, .test = RULE_RAISED},
 
 	{.name = "disk-filling", .names = "filesystem/available", .from = RULE_FROM_MACHINE,
 	 .of = "filesystem/total", .rest = true, .test = RULE_FORECAST, .limit = 1, .least = 0.8,

@@ -38,13 +38,6 @@ struct list_reading {
 	struct map by_id;
 };
 
-static int64_t list_ns(const char *object, const char *key)
-{
-	char text[32];
-
-	return strtoll(jsonwalk_string(jsonwalk_get(object, key), text, sizeof(text)), NULL, 10);
-}
-
 /* A number, or the text of one that JSON has not. */
 static bool list_number(const char *object, const char *key, double *ret)
 {
@@ -80,8 +73,8 @@ static void list_begin(struct list_reading *r, const char *o, const struct store
 	it->of = (uint32_t)jsonwalk_int(jsonwalk_get(o, "of_id"), 0);
 	it->has_value = list_number(o, "value", &it->value);
 	it->has_limit = list_number(o, "limit", &it->limit);
-	it->since_ns = list_ns(o, "since_ns");
-	it->from_ns = list_ns(o, "from_ns");
+	it->since_ns = attrs_ns(o, "since_ns");
+	it->from_ns = attrs_ns(o, "from_ns");
 	it->text = xstrdup(e->text ? e->text : "");
 	it->state = ALERTS_ACTIVE;
 	/* A rule of another watch: that one ended. */
@@ -148,7 +141,7 @@ static int list_attr(void *arg, unsigned host, uint32_t process, const char *key
 			a->began_ns = xrealloc(a->began_ns, a->n_began + 1, sizeof(*a->began_ns));
 			a->began_ns[a->n_began] = 0;
 		}
-		a->began_ns[host] = list_ns(o, "since_ns");
+		a->began_ns[host] = attrs_ns(o, "since_ns");
 		for (p = jsonwalk_first(jsonwalk_get(o, "off")); p; p = jsonwalk_next(p))
 			for (i = 0; i < builtin_n_about; i++)
 				if (strcmp(jsonwalk_string(p, name, sizeof(name)),
@@ -187,20 +180,29 @@ static bool list_has(const struct runview *v, const struct rule *r)
 	return has && has_of;
 }
 
+/* Has the run what the rule looks at? Rates are only looked at for losses. */
+static bool list_can(const struct runview *v, const char *name)
+{
+	bool can = false;
+	size_t i;
+
+	for (i = 0; i < builtin_n_rules && !can; i++)
+		can = strcmp(builtin_rules[i].name, name) == 0 &&
+		      builtin_rules[i].test != RULE_RAISED && list_has(v, &builtin_rules[i]);
+	return can;
+}
+
 static void list_rule(struct alerts *a, struct alerts_rule *to, size_t at)
 {
 	const struct rule_about *about = &builtin_about[at];
 	const struct rule *first = builtin_first(about->name);
-	bool can = false;
+	bool can = list_can(a->v, about->name);
 	size_t i;
 
 	*to = (struct alerts_rule){.about = about,
 				   .severity = first->severity,
 				   .limit = a->limits[at],
 				   .unit = first->what == RULE_OF_PACE ? "x" : first->unit};
-	for (i = 0; i < builtin_n_rules && !can; i++)
-		can = strcmp(builtin_rules[i].name, about->name) == 0 &&
-		      list_has(a->v, &builtin_rules[i]);
 	to->look = can ? ALERTS_OK : ALERTS_CANNOT;
 	to->why = can ? NULL : about->missing;
 	if (!a->watched || !a->enabled || a->off[at]) {

@@ -16,10 +16,13 @@
 #define RULE_TEXT_MAX 1024
 
 enum rule_test {
-	RULE_ABOVE,      /* bad from limit on, good below clear */
-	RULE_BELOW,      /* bad below limit, good from clear on */
-	RULE_MULTIPLE,   /* bad from limit times the running median on, good below clear times it */
-	RULE_FORECAST,   /* bad if a robust line reaches limit within horizon_ns */
+	RULE_ABOVE,    /* bad from limit on, good below clear */
+	RULE_BELOW,    /* bad below limit, good from clear on */
+	RULE_MULTIPLE, /* bad from limit times the running median on, good below clear times it */
+	RULE_SURGE,    /* bad if it is above what is usual by limit times its scatter (surge.h) */
+	RULE_RAISED,   /* never bad: for SURGE of the process it is a new beginning if it more than
+			  doubles */
+	RULE_FORECAST, /* bad if a robust line reaches limit within horizon_ns */
 	RULE_NOT_FINITE, /* bad if NaN or infinite; `hold` in a row after `skip` finite ones, or
 			    `cold` in a row without these (0: never) */
 };

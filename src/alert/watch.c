@@ -5,6 +5,7 @@
 #include "alert/watch_priv.h"
 
 #include "base/mem.h"
+#include "wire/clock.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -270,12 +271,10 @@ static bool watch_say(struct watch *w)
 static int watch_commit(struct sink *s)
 {
 	struct watch *w = watch_of(s);
-	struct timespec wall;
 	bool said;
 	int r;
 
-	clock_gettime(CLOCK_REALTIME, &wall);
-	w->wall_ns = wall.tv_sec * 1000000000LL + wall.tv_nsec;
+	w->wall_ns = clock_ns(CLOCK_REALTIME);
 	said = watch_say(w);
 	watch_push_queue(w);
 	r = w->inner->ops->commit(w->inner);
@@ -337,7 +336,6 @@ struct watch *watch_new(struct sink *inner, const char *host, const struct watch
 {
 	static const struct watch_settings usual;
 	struct watch *w = xcalloc(1, sizeof(*w));
-	struct timespec wall;
 
 	w->sink.ops = &watch_ops;
 	w->inner = inner;
@@ -348,8 +346,7 @@ struct watch *watch_new(struct sink *inner, const char *host, const struct watch
 	w->n_instances = 1;
 	w->instances = xgrow(NULL, 0, &w->cap_instances, sizeof(*w->instances));
 	memset(&w->instances[0], 0, sizeof(*w->instances));
-	clock_gettime(CLOCK_REALTIME, &wall);
-	w->wall_ns = wall.tv_sec * 1000000000LL + wall.tv_nsec;
+	w->wall_ns = clock_ns(CLOCK_REALTIME);
 	watch_set(w, s ? s : &usual);
 	return w;
 }
@@ -366,6 +363,7 @@ void watch_free(struct watch *w)
 	for (i = 1; i < w->n_instances; i++) {
 		free(w->instances[i].fit);
 		free(w->instances[i].spread);
+		free(w->instances[i].surge);
 		free(w->instances[i].alert);
 	}
 	for (i = 0; i < w->n_names; i++)

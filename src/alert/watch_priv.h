@@ -10,6 +10,7 @@
 #include "alert/rule.h"
 #include "alert/spread.h"
 #include "alert/steps.h"
+#include "alert/surge.h"
 #include "alert/watch.h"
 #include "base/map.h"
 
@@ -35,6 +36,8 @@ struct watch_row {
 	bool off;         /* not wanted */
 	bool superseded;  /* the series of rule.unless is there */
 	unsigned told;    /* alerts that fire and were told */
+	unsigned over;    /* SURGE: alerts that were told and are over */
+	int64_t rest_ns;  /* SURGE: nothing is told before this; 0: nothing was told yet */
 	/* Of rows that are no series' own: one state, one alert. */
 	struct rule_state state;
 	struct watch_alert *alert; /* while it fires */
@@ -52,6 +55,7 @@ struct watch_instance {
 	bool has_of, has_mean, has_first, in_use;
 	struct fit *fit;           /* FORECAST */
 	struct spread *spread;     /* MULTIPLE */
+	struct surge *surge;       /* SURGE */
 	struct watch_alert *alert; /* while it fires and was told */
 };
 

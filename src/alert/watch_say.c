@@ -7,6 +7,8 @@
 #include "base/fmt.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "report/attrs.h"
+#include "report/runview.h"
 
 #include <math.h>
 #include <signal.h>
@@ -33,24 +35,6 @@ static void watch_make_id(const struct watch *w, const struct watch_row *row, st
 	a->id[n] = '\0';
 }
 
-static void watch_json_time(struct json *j, const char *key, int64_t ns)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%lld", (long long)ns);
-	json_kstr(j, key, text);
-}
-
-/* NaN is a value for some and "not known" for others. */
-static void watch_json_number(struct json *j, const char *key, double v, bool is_known)
-{
-	json_key(j, key);
-	if (is_known)
-		json_double(j, v);
-	else
-		json_null(j);
-}
-
 static char *watch_attrs(const struct watch *w, const struct watch_row *row,
 			 const struct watch_alert *a, int64_t to_ns)
 {
@@ -70,14 +54,14 @@ static char *watch_attrs(const struct watch *w, const struct watch_row *row,
 	json_kstr(&j, "series", a->series);
 	json_kint(&j, "series_id", a->series_id);
 	json_kint(&j, "of_id", a->of_id);
-	watch_json_number(&j, "value", a->value, has_value);
-	watch_json_number(&j, "limit", a->limit,
-			  has_value && isfinite(a->limit) && r->test != RULE_NOT_FINITE);
+	runview_json_number(&j, "value", a->value, has_value);
+	runview_json_number(&j, "limit", a->limit,
+			    has_value && isfinite(a->limit) && r->test != RULE_NOT_FINITE);
 	json_kstr(&j, "unit", r->unit ? r->unit : "");
-	watch_json_time(&j, "since_ns", a->since_ns);
-	watch_json_time(&j, "from_ns", a->from_ns);
+	attrs_put_ns(&j, "since_ns", a->since_ns);
+	attrs_put_ns(&j, "from_ns", a->from_ns);
 	if (to_ns)
-		watch_json_time(&j, "to_ns", to_ns);
+		attrs_put_ns(&j, "to_ns", to_ns);
 	json_object_end(&j);
 	copy = xstrdup(buf_str(&text));
 	buf_done(&text);
@@ -131,7 +115,7 @@ void watch_describe(const struct watch *w, struct buf *out)
 	json_init(&j, out);
 	json_object(&j);
 	json_kint(&j, "version", 1);
-	watch_json_time(&j, "since_ns", w->began_ns ? w->began_ns : w->wall_ns);
+	attrs_put_ns(&j, "since_ns", w->began_ns ? w->began_ns : w->wall_ns);
 	json_kbool(&j, "enabled", !w->off);
 	json_key(&j, "off");
 	json_array(&j);

@@ -61,6 +61,8 @@ static struct watch_instance *watch_new_instance(struct watch *w, uint32_t row)
 	}
 	if (r->test == RULE_MULTIPLE)
 		in->spread = xcalloc(1, sizeof(*in->spread));
+	if (r->test == RULE_SURGE)
+		in->surge = xcalloc(1, sizeof(*in->surge));
 	return in;
 }
 

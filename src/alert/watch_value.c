@@ -20,6 +20,7 @@
 #define WATCH_FULL 0.9                /* so full memory does not wait for the first steps */
 #define WATCH_CPUS 0.25               /* fewer say nothing of whether a program works */
 #define WATCH_WORKING 0.7             /* of the usual power or CPUs */
+#define WATCH_COOL_MAX 6              /* a pause after an alert doubles so often at most */
 #define WATCH_STEP_MAX_NS 1e17        /* three years; a longer step is none */
 
 /* ---- beginning and ending an alert ------------------------------------------------------------
@@ -257,52 +258,109 @@ static bool watch_multiple(const struct rule *r, struct watch_instance *in, doub
 	return true;
 }
 
-static void watch_judged(struct watch *w, struct watch_row *row, struct watch_instance *in,
-			 const struct sink_sample *v, enum rule_verdict verdict, double value,
-			 double usual, double left_s)
+/* A rate that more than doubles is a new beginning for the losses of its process. */
+static void watch_rate(struct watch *w, struct watch_instance *in, double x)
 {
-	enum rule_news news = rule_step(&row->rule, &in->state, v->time_ns, verdict);
+	size_t i;
 
-	if (news == RULE_RESOLVED)
-		watch_end_alert(w, row, &in->alert, v->time_ns, NULL);
+	for (i = 1; in->has_mean && x > 2 * in->mean && i < w->n_instances; i++)
+		if (w->instances[i].surge && w->instances[i].process == in->process)
+			surge_again(w->instances[i].surge);
+	in->has_mean = true;
+	in->mean = x;
+}
+
+static enum rule_verdict watch_surge(const struct rule *r, struct watch_instance *in,
+				     const struct sink_sample *v, struct watch_reading *at)
+{
+	static const enum rule_verdict verdicts[] = {[SURGE_IS_UNKNOWN] = RULE_BETWEEN,
+						     [SURGE_IS_USUAL] = RULE_GOOD,
+						     [SURGE_IS_BETWEEN] = RULE_BETWEEN,
+						     [SURGE_IS_HIGH] = RULE_BAD};
+	struct surge *s = in->surge;
+	enum surge_is is =
+		surge_add(s, v->time_ns, v->step, v->value, r->limit, in->state.at == RULE_FIRING);
+
+	at->usual = s->usual;
+	at->limit = s->limit;
+	at->value = s->highest;
+	at->since_ns = s->begin_ns;
+	return verdicts[is];
+}
+
+/* Losses rise together, and again and again: all of them are waited for, longer and longer. */
+static void watch_rest(struct watch_row *row, int64_t time_ns)
+{
+	row->rest_ns = time_ns + (row->rule.cooldown_ns << row->over);
+	row->over += row->over < WATCH_COOL_MAX;
+}
+
+static void watch_judged(struct watch *w, struct watch_row *row, struct watch_instance *in,
+			 int64_t time_ns, enum rule_verdict verdict, struct watch_reading *at,
+			 double left_s)
+{
+	enum rule_news news;
+
+	if (in->state.cool_ns < row->rest_ns)
+		in->state.cool_ns = row->rest_ns;
+	news = rule_step(&row->rule, &in->state, time_ns, verdict);
+	if (news == RULE_RESOLVED) {
+		if (in->surge && in->alert)
+			watch_rest(row, time_ns);
+		watch_end_alert(w, row, &in->alert, time_ns, NULL);
+	}
 	if (news != RULE_FIRED)
 		return;
-	in->alert = watch_new_alert(w, row, in->series, in->state.since_ns, value);
+	in->alert = watch_new_alert(w, row, in->series,
+				    in->surge ? at->since_ns : in->state.since_ns, at->value);
 	if (!in->alert)
 		return;
 	in->alert->of_id = in->of_series;
-	if (row->rule.test == RULE_MULTIPLE)
-		in->alert->limit = row->rule.limit * usual;
-	watch_fire(w, row, in->alert, v->time_ns, usual, left_s);
+	in->alert->limit = at->limit;
+	watch_fire(w, row, in->alert, time_ns, at->usual, left_s);
 }
 
 static void watch_look(struct watch *w, struct watch_instance *in, const struct sink_sample *v)
 {
 	struct watch_row *row = &w->rows[in->row];
 	const struct rule *r = &row->rule;
+	struct watch_reading at = {.value = v->value, .limit = r->limit, .usual = NAN};
 	enum rule_verdict verdict;
-	double x = v->value, usual = NAN, left_s = NAN;
+	double left_s = NAN;
 
-	if (row->superseded || !isfinite(x) || !watch_share(r, in, &x))
+	if (row->superseded || !isfinite(at.value) || !watch_share(r, in, &at.value))
 		return;
 	if (!in->has_first) {
 		in->has_first = true;
-		in->first = x;
+		in->first = at.value;
 	}
 	if (r->smooth_ns)
-		x = watch_smooth(r, in, v->time_ns, x);
-	watch_note_use(w, r, in, r->of ? x : v->value);
-	if (r->test == RULE_FORECAST) {
-		if (!watch_forecast(r, in, v->time_ns, x, &verdict, &left_s))
+		at.value = watch_smooth(r, in, v->time_ns, at.value);
+	watch_note_use(w, r, in, r->of ? at.value : v->value);
+	switch (r->test) {
+	case RULE_FORECAST:
+		if (!watch_forecast(r, in, v->time_ns, at.value, &verdict, &left_s))
 			return;
-	} else if (r->test == RULE_MULTIPLE) {
-		watch_multiple(r, in, x, &verdict, &usual);
-	} else {
-		verdict = rule_judge(r, x, NAN);
+		break;
+	case RULE_MULTIPLE:
+		watch_multiple(r, in, at.value, &verdict, &at.usual);
+		at.limit = r->limit * at.usual;
+		break;
+	case RULE_RAISED:
+		watch_rate(w, in, at.value);
+		return;
+	case RULE_SURGE:
+		/* What is read again after a commit that failed was seen. */
+		if (v->time_ns < in->state.last_ns)
+			return;
+		verdict = watch_surge(r, in, v, &at);
+		break;
+	default:
+		verdict = rule_judge(r, at.value, NAN);
 	}
-	if (verdict == RULE_BAD && !watch_is_open(w, r, in, x))
+	if (verdict == RULE_BAD && !watch_is_open(w, r, in, at.value))
 		verdict = RULE_BETWEEN;
-	watch_judged(w, row, in, v, verdict, x, usual, left_s);
+	watch_judged(w, row, in, v->time_ns, verdict, &at, left_s);
 }
 
 /* ---- a sample

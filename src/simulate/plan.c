@@ -295,17 +295,13 @@ static int plan_faults(struct plan *p, const struct simulate_options *o, struct 
 /* As plan_begin(p, total), in numbers that cannot overflow. */
 static double plan_length(const struct plan *p)
 {
-	double total = (double)p->total, ns = total * (double)p->o.period_ns;
+	double ns = (double)p->total * (double)p->o.period_ns;
 	unsigned i;
 
 	for (i = 0; i < p->n_faults; i++) {
 		const struct fault *f = &p->faults[i];
-		double share = f->kind == FAULT_STALL ? 0 : f->strength;
 
-		/* No fault's share of a period is above its strength, or 1 over it. */
-		ns += (double)(f->end - f->begin) *
-		      ((share + 1 / (share > 0 ? share : 1)) * (double)p->o.period_ns +
-		       (f->kind == FAULT_STALL ? f->strength * 1e9 : 0));
+		ns += (double)(f->end - f->begin) * (double)plan_extra(p, f);
 	}
 	return ns + (double)p->o.period_ns * 1000;
 }

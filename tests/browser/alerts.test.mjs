@@ -82,7 +82,7 @@ test("the checks: what they look at, and silencing one", async () => {
 	const checks = page.getByRole("list", { name: "Checks" }).getByRole("listitem");
 
 	await checks.first().waitFor();
-	assert.ok((await checks.count()) >= 12);
+	assert.ok((await checks.count()) >= 13);
 	await checks.filter({ hasText: "Disk is filling" }).getByRole("button").click();
 	await page.getByRole("menuitem", { name: "for an hour" }).click();
 	await checks.filter({ hasText: "Disk is filling" }).getByRole("button", { name: "End the silence" }).waitFor();
@@ -94,7 +94,7 @@ test("nothing fires: which checks look; a run that failed: its history", async (
 	const page = await open(`${kinds}/#/run/${ids.other}/alerts`);
 
 	await page.getByText("Nothing is wrong, as far as the checks tell").waitFor();
-	assert.ok((await page.locator(".checks li").count()) >= 12);
+	assert.ok((await page.locator(".checks li").count()) >= 13);
 	await page.picture("alerts-none");
 	await page.goto(`${kinds}/#/run/${ids.crashed}/alerts`);
 	await alert(page, /^The run failed/).waitFor();

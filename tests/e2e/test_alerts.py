@@ -38,7 +38,7 @@ def settings(lapse, *limits, more=""):
     ("slow-data:20", ["throughput-drop"]), ("io-wait", ["io-wait"]), ("idle-gpu", ["gpu-idle"]),
     ("hot-gpu", ["gpu-hot"]), ("disk-filling", ["disk-filling"]),
     ("memory-leak", ["crash", "memory-pressure", "oom-forecast"]),
-    ("worker-death", []), ("loss-spike", []), ("xid", []),
+    ("worker-death", []), ("loss-spike", ["loss-spike"]), ("xid", []),
 ])
 def test_simulated_faults(lapse, fault, want):
     assert lapse(*LONG, "--fault", fault).returncode == 0
@@ -70,7 +70,7 @@ def test_healthy_runs_have_none(lapse, shape):
 def test_rules_say_what_they_cannot_see(lapse):
     assert lapse(*LONG, "--gpus", "0").returncode == 0
     state = {r["rule"]: (r["state"], r["why"]) for r in lapse.json("alerts")["rules"]}
-    assert len(state) == 12
+    assert len(state) == 13
     assert state["stall"] == ("ok", None)
     for rule in ("gpu-idle", "gpu-hot"):
         assert state[rule][0] == "cannot-look" and "no GPU is read" in state[rule][1]

@@ -88,7 +88,7 @@ static void healthy(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(shapes); i++)
-		for (seed = 1; seed <= 3; seed++) {
+		for (seed = 1; seed <= 5; seed++) {
 			o = usual;
 			o.seed = seed;
 			o.steps = shapes[i].steps;
@@ -126,7 +126,9 @@ static void faults(void **state)
 	} rows[] = {
 		{"nan", "nan"},
 		{"nan:0.01", "nan"},
-		{"loss-spike", ""},
+		{"loss-spike", "loss-spike"},
+		{"loss-spike@30%:2", "loss-spike"},
+		{"loss-spike@90%:1.2", ""},
 		{"gradient-explosion", "gradient-explosion"},
 		{"gradient-vanishing:1000", ""},
 		{"lr-error", ""},

@@ -371,6 +371,95 @@ static void gradients(void **state)
 	assert_true(e->at_s == 405);
 }
 
+/* ---- losses that jump --------------------------------------------------------------------------
+ */
+
+static void losses(uint32_t a, uint32_t b, int from, int to, double value)
+{
+	for (; from < to; from++) {
+		rig_put(&rig, a, from, from, value);
+		rig_put(&rig, b, from, from, 2 * value);
+	}
+}
+
+/* A fifth above is usual, a half is not: the third value is told, of one of the losses that rise,
+ * and when the first came. It is over after 20 values that are below 2.25; then there is peace
+ * for 300 s, then for 600 s. */
+static void surges(void **state)
+{
+	uint32_t a = rig_gauge(&rig, rig.trainer, "train/loss", "");
+	uint32_t b = rig_gauge(&rig, rig.trainer, "train/loss_ce", "");
+	const struct rig_event *e;
+	const char *since;
+	int64_t ns;
+
+	(void)state;
+	losses(a, b, 0, 400, 2);
+	losses(a, b, 400, 405, 2.4);
+	losses(a, b, 405, 500, 2);
+	losses(a, b, 500, 502, 3);
+	assert_int_equal(rig_count(&rig, NULL, "firing"), 0);
+	losses(a, b, 502, 540, 3);
+	e = rig_find(&rig, "loss-spike", "firing", 0);
+	assert_non_null(e);
+	assert_true(e->at_s == 502);
+	assert_int_equal(e->severity, 2);
+	assert_int_equal(e->process, rig.trainer);
+	assert_string_equal(e->text, "Loss jumped: train/loss rose to 3, usually 2");
+	assert_non_null(strstr(e->attrs, "\"value\":3,\"limit\":2.5,"));
+	since = strstr(e->attrs, "\"since_ns\":\"");
+	assert_non_null(since);
+	ns = strtoll(since + strlen("\"since_ns\":\""), NULL, 10);
+	assert_true(ns == RIG_T0 + 500 * 1000000000LL);
+	losses(a, b, 540, 550, 2.3);
+	losses(a, b, 550, 800, 2);
+	e = rig_find(&rig, "loss-spike", "resolved", 0);
+	assert_non_null(e);
+	assert_true(e->at_s == 569);
+	/* Until 869; single ones that come before that are known then. */
+	losses(a, b, 800, 804, 3);
+	losses(a, b, 804, 1000, 2);
+	assert_int_equal(rig_count(&rig, NULL, "firing"), 1);
+	losses(a, b, 1000, 1010, 3);
+	assert_int_equal(rig_count(&rig, NULL, "firing"), 2);
+	/* Over at 1029, so until 1629 for both, though what stays up is told then. */
+	losses(a, b, 1010, 1620, 2);
+	losses(a, b, 1620, 1629, 3);
+	assert_int_equal(rig_count(&rig, NULL, "firing"), 2);
+	losses(a, b, 1629, 1631, 3);
+	assert_int_equal(rig_count(&rig, NULL, "firing"), 3);
+	losses(a, b, 1631, 1700, 2);
+	assert_int_equal(rig_count(&rig, NULL, "resolved"), 3);
+}
+
+/* What is no training loss, and a rate that was raised. */
+static void surges_left_alone(void **state)
+{
+	static const char *const names[] = {"val_loss",   "policy_loss",    "d_loss",
+					    "gan/G_loss", "generator/loss", "kl_loss",
+					    "reward",     "loss_scale"};
+	uint32_t loss = rig_gauge(&rig, rig.trainer, "loss", "");
+	uint32_t rate = rig_gauge(&rig, rig.trainer, "lr", "");
+	uint32_t ids[ARRAY_LEN(names)];
+	size_t k;
+	int i;
+
+	(void)state;
+	for (k = 0; k < ARRAY_LEN(names); k++)
+		ids[k] = rig_gauge(&rig, rig.trainer, names[k], "");
+	for (i = 0; i < 2000; i++) {
+		for (k = 0; k < ARRAY_LEN(names); k++)
+			rig_put(&rig, ids[k], i, i, i < 500 ? 1 : 5);
+		/* A warm restart at 600: back to where it was. */
+		rig_put(&rig, rate, i, i, i == 600 ? 1e-3 : 1e-4);
+		rig_put(&rig, loss, i, i, i < 100 ? 10 : i < 600 || i >= 640 ? 2 : 9);
+	}
+	assert_int_equal(rig_count(&rig, NULL, "firing"), 0);
+	for (i = 2000; i < 2010; i++)
+		rig_put(&rig, loss, i, i, 9);
+	assert_int_equal(rig_count(&rig, "loss-spike", "firing"), 1);
+}
+
 /* ---- machine
  * -------------------------------------------------------------------------------------- */
 
@@ -768,6 +857,8 @@ int main(void)
 		TEST(slow_steps),
 		TEST(slow_healthy),
 		TEST(gradients),
+		TEST(surges),
+		TEST(surges_left_alone),
 		TEST(hot),
 		TEST(idle),
 		TEST(idle_healthy),

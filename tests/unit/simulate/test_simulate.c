@@ -488,6 +488,15 @@ static void test_options(void **state)
 	o = simtest_options();
 	o.steps = SIMULATE_STEPS_MAX;
 	refused(o, "more than 99 years");
+	/* A slow step takes 1 + 0.72 * 999 periods of 100 s: 3.15e18 ns are 43733 of them. */
+	o = simtest_options();
+	o.period_ns = SIMULATE_PERIOD_MAX_NS;
+	o.n_faults = 1;
+	assert_int_equal(fault_parse("slow-rank@0:1000", &o.faults[0], NULL), 0);
+	o.steps = 44000;
+	refused(o, "more than 99 years");
+	o.steps = 43000;
+	simulate_free(simtest_new(o, NULL));
 	o = simtest_options();
 	o.series = SIMULATE_SERIES_MAX + 1;
 	refused(o, "at most 1000000 series");
@@ -505,6 +514,35 @@ static void test_options(void **state)
 	o.n_faults = 1;
 	assert_int_equal(fault_parse("nan@1000", &o.faults[0], NULL), 0);
 	refused(o, "after the last");
+}
+
+/* A fault takes as long as it says, however strong: most take no time. */
+static void test_length(void **state)
+{
+	static const char *const faults[] = {"gradient-vanishing@0:1e12",
+					     "gradient-explosion@0+100%:1e12",
+					     "loss-spike@0+100%:1e6",
+					     "memory-leak@0:1000",
+					     "lr-error@0:1e6",
+					     "ecc:1e6"};
+	struct simulate_options o = simtest_options();
+	struct simulate_size healthy, sick;
+	struct simulate *m;
+	size_t i;
+
+	(void)state;
+	o.steps = 7200;
+	o.period_ns = 1000 * SIMTEST_MS;
+	m = simtest_new(o, NULL);
+	simulate_size(m, &healthy);
+	simulate_free(m);
+	for (i = 0; i < ARRAY_LEN(faults); i++) {
+		m = simtest_new(o, (const char *const[]){faults[i], NULL});
+		simulate_size(m, &sick);
+		assert_true(sick.oom ? sick.end_ns < healthy.end_ns
+				     : sick.end_ns == healthy.end_ns);
+		simulate_free(m);
+	}
 }
 
 /* The smallest and the fastest. */
@@ -554,6 +592,7 @@ int main(void)
 		cmocka_unit_test(test_schedule_by_hand),
 		cmocka_unit_test(test_machine_adds_up),
 		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_length),
 		cmocka_unit_test(test_extremes),
 	};
 
