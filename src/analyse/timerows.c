@@ -15,7 +15,9 @@ static int timerows_by_begin(const void *a, const void *b)
 		return x->ts < y->ts ? -1 : 1;
 	if (x->dur != y->dur)
 		return x->dur > y->dur ? -1 : 1;
-	return (x->name > y->name) - (x->name < y->name);
+	if (x->name != y->name)
+		return x->name < y->name ? -1 : 1;
+	return (x->index > y->index) - (x->index < y->index);
 }
 
 static int timerows_by_row(const void *a, const void *b)
@@ -81,6 +83,7 @@ static size_t timerows_pass(const struct timerows_bar *bars, size_t n, int64_t m
 		if (bars[i].dur > longest) {
 			longest = bars[i].dur;
 			one.name = bars[i].name;
+			one.index = bars[i].index;
 			one.category = bars[i].category;
 		}
 	}

@@ -18,6 +18,7 @@ struct timerows_bar {
 	uint32_t count; /* events that it stands for */
 	uint16_t lane;
 	uint8_t depth, category;
+	uint32_t index; /* place in traceEvents */
 };
 
 /* Give each event a row of its lane (thread or stream): one below what it lies within. Of equal
@@ -27,7 +28,7 @@ size_t timerows_nest(struct timerows_bar *bars, size_t n);
 
 /* Merge, in place, so that at most `most` are left, or (where there are more rows) few a row:
  * neighbours of a row become one bar from the first's begin to the last's end, never longer than
- * *ret_merged_ns, with name and category of the longest. 0: nothing was merged. */
+ * *ret_merged_ns, with name, index and category of the longest. 0: nothing was merged. */
 size_t timerows_merge(struct timerows_bar *bars, size_t n, size_t most, int64_t *ret_merged_ns);
 
 #endif

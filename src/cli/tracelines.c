@@ -39,31 +39,18 @@ static const uint8_t tracelines_cats[TRACE_CATS] = {
 	[TRACE_CAT_COLLECTIVE_COMM] = TRACELINES_COMMUNICATION,
 };
 
-static enum tracelines_kind tracelines_kind_of(const struct trace_block *b, uint32_t i)
+enum tracelines_category tracelines_category_of(const struct trace *t, uint32_t name,
+						enum trace_cat cat)
 {
-	switch (b->cat[i]) {
-	case TRACE_CAT_KERNEL:
-	case TRACE_CAT_GPU_MEMCPY:
-	case TRACE_CAT_GPU_MEMSET:
-	case TRACE_CAT_MTIA_CCP_EVENTS:
-		return TRACELINES_DEVICE;
-	case TRACE_CAT_GPU_USER_ANNOTATION:
-	case TRACE_CAT_CUDA_SYNC:
-	case TRACE_CAT_CUDA_EVENT:
-		return TRACELINES_MARK;
-	default:
-		return TRACELINES_HOST;
-	}
+	uint8_t ret = (unsigned)cat < TRACE_CATS ? tracelines_cats[cat] : TRACELINES_OTHER;
+
+	if (ret == TRACELINES_KERNEL &&
+	    view_class_of(trace_text(t, name, NULL), cat, VIEW_EXACT) == VIEW_COMMUNICATION)
+		return TRACELINES_COMMUNICATION;
+	return (enum tracelines_category)ret;
 }
 
 /* ---- collecting ---------------------------------------------------------------------- */
-
-static bool tracelines_is_event(const struct trace_block *b, uint32_t i)
-{
-	return (b->flags[i] & TRACE_HAS_DUR) && !(b->flags[i] & TRACE_BROKEN) && b->dur[i] >= 0 &&
-	       b->dur[i] < INT64_MAX / 4 && b->ts[i] < INT64_MAX / 4 && b->ts[i] > INT64_MIN / 4 &&
-	       b->cat[i] != TRACE_CAT_TRACE;
-}
 
 static unsigned tracelines_class(int64_t dur)
 {
@@ -90,7 +77,7 @@ static int tracelines_each(struct tracelines *l,
 			return -EIO;
 		n = trace_block_rows(l->t, k);
 		for (i = 0; i < n; i++)
-			if (tracelines_is_event(b, i))
+			if (lanes_is_event(b, i))
 				fn(l, b, i);
 	}
 	return 0;
@@ -123,9 +110,9 @@ static void tracelines_count(struct tracelines *l, const struct trace_block *b, 
 	l->classes[tracelines_class(b->dur[i])]++;
 }
 
-static uint16_t tracelines_lane(struct tracelines *l, uint16_t track, enum tracelines_kind kind)
+static uint16_t tracelines_lane(struct tracelines *l, uint16_t track, enum lanes_kind kind)
 {
-	uint16_t *at = &l->lane_of[(size_t)track * TRACELINES_KINDS + kind];
+	uint16_t *at = &l->lane_of[(size_t)track * LANES_KINDS + kind];
 
 	if (*at == UINT16_MAX && l->n_lanes < TRACELINES_LANES) {
 		l->lanes = xgrow(l->lanes, l->n_lanes, &l->cap_lanes, sizeof(*l->lanes));
@@ -137,29 +124,27 @@ static uint16_t tracelines_lane(struct tracelines *l, uint16_t track, enum trace
 
 static void tracelines_take(struct tracelines *l, const struct trace_block *b, uint32_t i)
 {
-	uint8_t category = b->cat[i] < TRACE_CATS ? tracelines_cats[b->cat[i]] : TRACELINES_OTHER;
+	enum trace_cat cat = (enum trace_cat)b->cat[i];
 	uint16_t lane;
 
 	if (!tracelines_is_in(l, b, i))
 		return;
 	lane = b->dur[i] < l->shortest || l->n == l->cap
 		       ? UINT16_MAX
-		       : tracelines_lane(l, b->track[i], tracelines_kind_of(b, i));
+		       : tracelines_lane(l, b->track[i], lanes_kind_of(cat));
 	if (lane == UINT16_MAX) {
 		l->left_out++;
 		return;
 	}
-	if (category == TRACELINES_KERNEL &&
-	    view_class_of(trace_text(l->t, b->name[i], NULL), (enum trace_cat)b->cat[i],
-			  VIEW_EXACT) == VIEW_COMMUNICATION)
-		category = TRACELINES_COMMUNICATION;
 	l->lanes[lane].events++;
-	l->bars[l->n++] = (struct timerows_bar){.ts = b->ts[i],
-						.dur = b->dur[i],
-						.name = b->name[i],
-						.count = 1,
-						.lane = lane,
-						.category = category};
+	l->bars[l->n++] = (struct timerows_bar){
+		.ts = b->ts[i],
+		.dur = b->dur[i],
+		.name = b->name[i],
+		.count = 1,
+		.lane = lane,
+		.category = (uint8_t)tracelines_category_of(l->t, b->name[i], cat),
+		.index = b->index[i]};
 }
 
 static int tracelines_by_ts(const void *a, const void *b)
@@ -216,7 +201,7 @@ static int tracelines_lane_order(const void *a, const void *b, void *arg)
 	const struct tracelines_lane *x = &l->lanes[*(const uint16_t *)a],
 				     *y = &l->lanes[*(const uint16_t *)b];
 	const struct trace_track *p = trace_track(l->t, x->track), *q;
-	bool x_host = x->kind == TRACELINES_HOST, y_host = y->kind == TRACELINES_HOST;
+	bool x_host = x->kind == LANES_HOST, y_host = y->kind == LANES_HOST;
 
 	q = trace_track(l->t, y->track);
 	if (x_host != y_host)
@@ -272,10 +257,10 @@ int tracelines_collect(struct tracelines *l, struct trace *t, const struct trace
 	tracelines_limit(l);
 	l->cap = l->in_range < TRACELINES_HELD ? l->in_range : TRACELINES_HELD;
 	l->bars = bigmem_alloc((l->cap + 1) * sizeof(*l->bars));
-	l->lane_of = xcalloc(tracks * TRACELINES_KINDS + 1, sizeof(*l->lane_of));
+	l->lane_of = xcalloc(tracks * LANES_KINDS + 1, sizeof(*l->lane_of));
 	if (!l->bars)
 		return -ENOMEM;
-	for (i = 0; i < tracks * TRACELINES_KINDS; i++)
+	for (i = 0; i < tracks * LANES_KINDS; i++)
 		l->lane_of[i] = UINT16_MAX;
 	err = tracelines_each(l, tracelines_take);
 	if (err)

@@ -6,8 +6,10 @@
 #ifndef CLI_TRACELINES_H
 #define CLI_TRACELINES_H
 
+#include "analyse/lanes.h"
 #include "analyse/timerows.h"
 #include "base/buf.h"
+#include "base/json.h"
 #include "trace/view.h"
 
 #define TRACELINES_MAX (1u << 30)   /* bytes of a timeline */
@@ -29,17 +31,9 @@ enum tracelines_category {
 	TRACELINES_CATEGORIES
 };
 
-/* What of a track shares rows. */
-enum tracelines_kind {
-	TRACELINES_HOST,
-	TRACELINES_DEVICE,
-	TRACELINES_MARK, /* annotations and waits as the device saw them: they overlap its work */
-	TRACELINES_KINDS
-};
-
 struct tracelines_lane {
 	uint16_t track;
-	enum tracelines_kind kind;
+	enum lanes_kind kind;
 	unsigned depths;
 	uint64_t events;
 	uint16_t place; /* among those shown */
@@ -76,6 +70,12 @@ struct tracelines_wish {
 /* 0, -ENOMEM, -EIO. Free with tracelines_done() in any case. */
 int tracelines_collect(struct tracelines *l, struct trace *t, const struct tracelines_wish *wish);
 void tracelines_done(struct tracelines *l);
+
+/* Where a lane is, as members of the object that is open: "process", "thread", "kind". */
+void tracelines_place(struct json *j, const struct trace *t, uint16_t track, enum lanes_kind kind);
+enum tracelines_category tracelines_category_of(const struct trace *t, uint32_t name,
+						enum trace_cat cat);
+extern const char *const tracelines_names[TRACELINES_CATEGORIES];
 
 /* Append the bytes; out->error says whether that went well. Names of bars are changed. */
 void tracelines_write(struct tracelines *l, struct buf *out);

@@ -4,7 +4,6 @@
  */
 #include "cli/tracelines.h"
 
-#include "base/json.h"
 #include "base/mem.h"
 #include "cli/tracecmd.h"
 
@@ -14,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const tracelines_names[TRACELINES_CATEGORIES] = {
+const char *const tracelines_names[TRACELINES_CATEGORIES] = {
 	"other", "operator", "annotation", "kernel", "communication", "copy",
 	"set",   "runtime",  "python",     "wait",   "overhead",
 };
 
-static const char *const tracelines_kinds[TRACELINES_KINDS] = {"host", "device", "mark"};
+static const char *const tracelines_kinds[LANES_KINDS] = {"host", "device", "mark"};
 
 static double tracelines_ms(const struct tracelines *l, int64_t ns)
 {
@@ -32,29 +31,34 @@ static void tracelines_pad(struct buf *b, char with)
 		buf_putc(b, with);
 }
 
-static void tracelines_lane_json(struct json *j, const struct tracelines *l, size_t i)
+void tracelines_place(struct json *j, const struct trace *t, uint16_t track, enum lanes_kind kind)
 {
-	const struct trace_track *t = trace_track(l->t, l->lanes[i].track);
-	const char *process = trace_text(l->t, t->process_name, NULL);
-	const char *labels = trace_text(l->t, t->process_labels, NULL);
-	const char *thread = trace_text(l->t, t->name, NULL);
+	const struct trace_track *k = trace_track(t, track);
+	const char *process = trace_text(t, k->process_name, NULL);
+	const char *labels = trace_text(t, k->process_labels, NULL);
+	const char *thread = trace_text(t, k->name, NULL);
 	char *text;
 
-	json_object(j);
 	if (*labels && strcmp(labels, "CPU") != 0)
 		text = xstrdup(labels);
 	else
 		text = xasprintf("%s%s%s", process, *process ? " " : "",
-				 trace_text(l->t, t->pid_text, NULL));
+				 trace_text(t, k->pid_text, NULL));
 	json_kstr(j, "process", text);
 	free(text);
 	if (*thread)
 		text = xstrdup(thread);
 	else
-		text = xasprintf("thread %s", trace_text(l->t, t->tid_text, NULL));
+		text = xasprintf("thread %s", trace_text(t, k->tid_text, NULL));
 	json_kstr(j, "thread", text);
 	free(text);
-	json_kstr(j, "kind", tracelines_kinds[l->lanes[i].kind]);
+	json_kstr(j, "kind", tracelines_kinds[kind]);
+}
+
+static void tracelines_lane_json(struct json *j, const struct tracelines *l, size_t i)
+{
+	json_object(j);
+	tracelines_place(j, l->t, l->lanes[i].track, l->lanes[i].kind);
 	json_kuint(j, "depths", l->lanes[i].depths);
 	json_kuint(j, "events", l->lanes[i].events);
 	json_object_end(j);
@@ -210,6 +214,9 @@ static void tracelines_columns(const struct tracelines *l, struct buf *b)
 		tracelines_u32(b, l->bars[i].count);
 	tracelines_pad(b, 0);
 	for (i = 0; i < l->n; i++)
+		tracelines_u32(b, l->bars[i].index);
+	tracelines_pad(b, 0);
+	for (i = 0; i < l->n; i++)
 		buf_putc(b, (char)l->bars[i].category);
 	tracelines_pad(b, 0);
 }
@@ -226,7 +233,7 @@ void tracelines_write(struct tracelines *l, struct buf *out)
 	tracelines_head(l, &head);
 	n_names = tracelines_texts(l, &offsets, &texts);
 	n_rows = tracelines_rows(l, &rows);
-	buf_append(out, "LTL1", 4);
+	buf_append(out, "LTL2", 4);
 	tracelines_u32(out, (uint32_t)head.len);
 	tracelines_u32(out, (uint32_t)l->n);
 	tracelines_u32(out, n_rows);

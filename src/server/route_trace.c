@@ -83,6 +83,7 @@ static const struct {
 	{"python", TRACE_VIEW_FLAME}, {"threads", TRACE_VIEW_FLAME},
 	{"from", TRACE_VIEW_LINE},    {"to", TRACE_VIEW_LINE},
 	{"events", TRACE_VIEW_LINE},  {"rule", TRACE_VIEW_HTA | TRACE_VIEW_PLUGIN},
+	{"event", TRACE_VIEW_LINE},
 };
 
 /* ---- between requests ---------------------------------------------------------------- */
@@ -228,10 +229,12 @@ static void trace_view_time(struct trace_view_ask *q, const char *option, const 
 
 static void trace_view_line(struct trace_view_ask *q)
 {
-	char events[32];
+	bool one = param_text(q->a, "event");
+	char number[32];
 
-	snprintf(events, sizeof(events), "%" PRId64, param_int(q->a, "events", TRACE_VIEW_EVENTS));
-	trace_view_arg(q, "--events", events);
+	snprintf(number, sizeof(number), "%" PRId64,
+		 one ? param_int(q->a, "event", 0) : param_int(q->a, "events", TRACE_VIEW_EVENTS));
+	trace_view_arg(q, one ? "--event" : "--events", number);
 	trace_view_time(q, "--begin", param_text(q->a, "from"));
 	trace_view_time(q, "--end", param_text(q->a, "to"));
 }
@@ -318,7 +321,7 @@ static void trace_view_type(const struct trace_view_ask *q, struct http_reply *r
 	const char *format = param_text(q->a, "format");
 
 	reply->type = "application/json";
-	if (q->view->takes & TRACE_VIEW_LINE)
+	if ((q->view->takes & TRACE_VIEW_LINE) && !param_text(q->a, "event"))
 		reply->type = "application/vnd.lapse.timeline";
 	if (format && strcmp(format, "folded") == 0)
 		reply->type = "text/plain; charset=utf-8";
@@ -453,6 +456,11 @@ static const struct param trace_params[] = {
 	 .lo = 1000,
 	 .hi = 1000000,
 	 .help = "Of timeline: at most so many bars; default 200000."},
+	{.name = "event",
+	 .type = PARAM_INT,
+	 .lo = 0,
+	 .hi = UINT32_MAX,
+	 .help = "Of timeline: instead, all about the event at this place of traceEvents."},
 	{0},
 };
 

@@ -5,7 +5,7 @@
  */
 #include "trace/others.h"
 
-#include "trace/decimal.h"
+#include "trace/member.h"
 #include "trace/repair.h"
 
 #include <errno.h>
@@ -14,11 +14,6 @@
 #include <sys/stat.h>
 
 #define FLUSH (256u << 10)
-
-struct part {
-	const char *p;
-	size_t len;
-};
 
 /* The members of an event that matter, as they are written; p NULL: not there. */
 enum member {
@@ -54,53 +49,6 @@ struct job {
 
 /* ---- an event, which is well-formed JSON ---------------------------------------------------- */
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
-static const char *blanks(const char *p)
-{
-	while (is_blank(*p))
-		p++;
-	return p;
-}
-
-/* Behind the text that begins at p, with its quotes. */
-static const char *text_end(const char *p)
-{
-	for (p++; *p != '"'; p++)
-		if (*p == '\\')
-			p++;
-	return p + 1;
-}
-
-/* Behind the array or object that begins at p. */
-static const char *block_end(const char *p)
-{
-	unsigned depth = 0;
-
-	for (;; p++) {
-		if (*p == '"')
-			p = text_end(p) - 1;
-		else if (*p == '{' || *p == '[')
-			depth++;
-		else if ((*p == '}' || *p == ']') && !--depth)
-			return p + 1;
-	}
-}
-
-static const char *value_end(const char *p)
-{
-	if (*p == '"')
-		return text_end(p);
-	if (*p == '{' || *p == '[')
-		return block_end(p);
-	while (*p != ',' && *p != '}' && !is_blank(*p))
-		p++;
-	return p;
-}
-
 static int member_of(const char *key, size_t len)
 {
 	for (int i = 0; i < MEMBERS; i++)
@@ -109,37 +57,13 @@ static int member_of(const char *key, size_t len)
 	return -1;
 }
 
-/* The next member behind *p, which is at { or a comma: its key and value. false: no more. */
-static bool next_member(const char **p, struct part *key, struct part *value)
-{
-	const char *q = blanks(*p + 1);
-
-	if (*q != '"')
-		return false;
-	key->p = q + 1;
-	q = text_end(q);
-	key->len = (size_t)(q - 1 - key->p);
-	value->p = blanks(blanks(q) + 1);
-	q = value_end(value->p);
-	value->len = (size_t)(q - value->p);
-	*p = blanks(q);
-	return true;
-}
-
-static bool is_text(const struct part *v, const char *text)
-{
-	size_t n = strlen(text);
-
-	return v->p && v->len == n + 2 && *v->p == '"' && !memcmp(v->p + 1, text, n);
-}
-
 /* What the model holds: rows, pairs, metadata, memory. */
-static bool is_held(const struct part *part)
+static bool is_held(const struct member_part *part)
 {
 	char phase = part[PHASE].len == 3 ? part[PHASE].p[1] : '\0';
 
 	return !phase || strchr("XBEM", phase) ||
-	       (phase == 'i' && is_text(&part[NAME], "[memory]"));
+	       (phase == 'i' && member_is(&part[NAME], "[memory]"));
 }
 
 static bool is_flow(char phase)
@@ -148,34 +72,16 @@ static bool is_flow(char phase)
 }
 
 /* Arrows from launches to work, by the names that they had over the years. */
-static bool is_launch(const struct part *part)
+static bool is_launch(const struct member_part *part)
 {
-	return is_text(&part[CAT], "ac2g") || is_text(&part[CAT], "async_cpu_to_gpu") ||
-	       is_text(&part[CAT], "async_gpu") ||
-	       (is_text(&part[CAT], "async") && is_text(&part[NAME], "launch"));
-}
-
-/* A number, in quotes too. */
-static bool number_of(const struct part *v, int shift, int64_t *ret)
-{
-	unsigned char text[64 + LEX_PAD] = {0};
-	const char *p = v->p;
-	size_t len = v->len;
-	unsigned flags;
-
-	if (p && len >= 2 && *p == '"') {
-		p++;
-		len -= 2;
-	}
-	if (!p || !len || len >= 64)
-		return false;
-	memcpy(text, p, len);
-	return decimal_read(text, len, shift, ret, &flags) == len;
+	return member_is(&part[CAT], "ac2g") || member_is(&part[CAT], "async_cpu_to_gpu") ||
+	       member_is(&part[CAT], "async_gpu") ||
+	       (member_is(&part[CAT], "async") && member_is(&part[NAME], "launch"));
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static void put_labelled(struct job *j, const struct part *v)
+static void put_labelled(struct job *j, const struct member_part *v)
 {
 	struct buf label;
 
@@ -189,12 +95,12 @@ static void put_labelled(struct job *j, const struct part *v)
 }
 
 /* A time, a process or an id that is a number, changed; false: it stays as it is. */
-static bool put_number(struct job *j, int which, const struct part *v)
+static bool put_number(struct job *j, int which, const struct member_part *v)
 {
 	const struct write_shift *s = j->s;
 	int64_t n;
 
-	if (!number_of(v, which == TS ? 3 : 0, &n))
+	if (!member_number(v, which == TS ? 3 : 0, &n))
 		return false;
 	if (which == TS)
 		write_us(&j->event, (int64_t)((uint64_t)n + (uint64_t)s->ts), true);
@@ -207,7 +113,7 @@ static bool put_number(struct job *j, int which, const struct part *v)
 	return true;
 }
 
-static void put_value(struct job *j, int which, const struct part *v)
+static void put_value(struct job *j, int which, const struct member_part *v)
 {
 	bool is_known = which == TS || which == PID || which == ID;
 
@@ -223,7 +129,7 @@ static void put_value(struct job *j, int which, const struct part *v)
 static void rewrite(struct job *j, const char *text, size_t len)
 {
 	const struct write_shift *s = j->s;
-	struct part key, value;
+	struct member_part key, value;
 	bool has = false;
 
 	j->event.len = 0;
@@ -232,7 +138,7 @@ static void rewrite(struct job *j, const char *text, size_t len)
 		return;
 	}
 	buf_putc(&j->event, '{');
-	while (next_member(&text, &key, &value)) {
+	while (member_next(&text, &key, &value)) {
 		if (has)
 			buf_putc(&j->event, ',');
 		has = true;
@@ -266,7 +172,7 @@ static void put(struct job *j, const void *text, size_t len, unsigned n)
 
 /* ---- arrows of a cut: both ends or none ------------------------------------------------------ */
 
-static uint64_t key_of(const struct part *part)
+static uint64_t key_of(const struct member_part *part)
 {
 	uint64_t h = 14695981039346656037ull;
 
@@ -347,7 +253,7 @@ static void wait_for_end(struct job *j, struct arrow *a)
 	a->len = j->waiting.len - at;
 }
 
-static void put_arrow(struct job *j, const struct part *part, char phase)
+static void put_arrow(struct job *j, const struct member_part *part, char phase)
 {
 	struct arrow *a = arrow_of(j, key_of(part));
 
@@ -370,11 +276,11 @@ static void put_arrow(struct job *j, const struct part *part, char phase)
 /* ---- the file ------------------------------------------------------------------------------- */
 
 /* The members of an event; false: its phase says early that the model holds it. */
-static bool read_members(const char *text, struct part *ret)
+static bool read_members(const char *text, struct member_part *ret)
 {
-	struct part key, value;
+	struct member_part key, value;
 
-	while (next_member(&text, &key, &value)) {
+	while (member_next(&text, &key, &value)) {
 		int k = member_of(key.p, key.len);
 
 		if (k >= 0)
@@ -386,7 +292,7 @@ static bool read_members(const char *text, struct part *ret)
 }
 
 /* Is it to be written? One that has no time cannot be in a window. */
-static bool is_chosen(struct job *j, const struct part *part)
+static bool is_chosen(struct job *j, const struct member_part *part)
 {
 	const struct others_options *o = j->o;
 	int64_t ts;
@@ -396,23 +302,23 @@ static bool is_chosen(struct job *j, const struct part *part)
 		return false;
 	if (!o->is_cut)
 		return true;
-	if (!number_of(&part[TS], 3, &ts)) {
+	if (!member_number(&part[TS], 3, &ts)) {
 		j->ret->lost++;
 		return false;
 	}
 	return ts >= o->from && ts < o->to;
 }
 
-static void visit(void *arg, const void *text, size_t len)
+static bool visit(void *arg, const void *text, size_t len)
 {
-	struct part part[MEMBERS] = {{0}};
+	struct member_part part[MEMBERS] = {{0}};
 	struct job *j = arg;
 
-	if (j->rc || !read_members(text, part) || is_held(part))
-		return;
+	if (!read_members(text, part) || is_held(part))
+		return true;
 	j->ret->seen++;
 	if (!is_chosen(j, part))
-		return;
+		return true;
 	rewrite(j, text, len);
 	if (j->event.error)
 		j->rc = j->event.error;
@@ -420,6 +326,7 @@ static void visit(void *arg, const void *text, size_t len)
 		put_arrow(j, part, part[PHASE].p[1]);
 	else
 		put(j, j->event.data, j->event.len, 1);
+	return !j->rc;
 }
 
 int others_write(const char *path, const struct others_options *o, const struct write_shift *s,

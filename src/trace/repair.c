@@ -58,7 +58,7 @@ void repair_note(struct repair_result *r, enum repair_kind kind, uint64_t offset
 struct file {
 	struct source *in;
 	struct write_sink *out; /* NULL: each event goes to visit */
-	void (*visit)(void *arg, const void *event, size_t len);
+	bool (*visit)(void *arg, const void *event, size_t len);
 	void *arg;
 	struct repair_result *r;
 	struct err *e;
@@ -66,6 +66,7 @@ struct file {
 	size_t n, cap, at;
 	uint64_t base; /* of data[0] */
 	bool at_end, is_array, has_events;
+	bool is_over;    /* visit has seen enough */
 	bool has_member; /* a comma is due in the top object */
 	struct buf mended;
 };
@@ -148,7 +149,7 @@ static void put(struct file *f, const void *p, size_t len)
 static void put_event(struct file *f, const void *p, size_t len)
 {
 	if (f->visit)
-		f->visit(f->arg, p, len);
+		f->is_over = !f->visit(f->arg, p, len);
 	if (f->r->events + f->r->mended)
 		put(f, ",\n", 2);
 	put(f, p, len);
@@ -213,6 +214,16 @@ static int between(struct file *f)
 	return 0;
 }
 
+/* As peek(). When visit has seen enough, the text is as if it ended here. */
+static int peek_event(struct file *f)
+{
+	if (f->is_over) {
+		f->at = f->n;
+		f->at_end = true;
+	}
+	return peek(f);
+}
+
 /* Behind the [ of the events, up to behind their ]. */
 static int events(struct file *f)
 {
@@ -220,7 +231,7 @@ static int events(struct file *f)
 
 	f->has_events = true;
 	for (;;) {
-		int c = peek(f), rc = 0;
+		int c = peek_event(f), rc = 0;
 		bool due = f->r->events + f->r->mended + f->r->lost > 0;
 
 		if (c == -2)
@@ -463,7 +474,7 @@ int repair_file(const char *in, const char *out, struct repair_result *ret, stru
 	return rc;
 }
 
-int repair_each(const char *in, void (*fn)(void *arg, const void *event, size_t len), void *arg,
+int repair_each(const char *in, bool (*fn)(void *arg, const void *event, size_t len), void *arg,
 		struct err *e)
 {
 	struct repair_result result = {.events = 0};

@@ -59,9 +59,9 @@ struct repair_result {
  * writing said. */
 int repair_file(const char *in, const char *out, struct repair_result *ret, struct err *e);
 
-/* Call fn with each event of IN, one after the other: well-formed JSON of len bytes, mended where
- * it had to be. As repair_file(), nothing is written. */
-int repair_each(const char *in, void (*fn)(void *arg, const void *event, size_t len), void *arg,
+/* Call fn with each event of IN, one after the other, until it returns false: well-formed JSON of
+ * len bytes, mended where it had to be. As repair_file(), nothing is written. */
+int repair_each(const char *in, bool (*fn)(void *arg, const void *event, size_t len), void *arg,
 		struct err *e);
 
 /* Is [p, p + len) strict JSON (UTF-8, escapes, numbers, depth), blanks around it allowed? */

@@ -109,6 +109,9 @@ void view_free(struct view *v, size_t n);
  * names are known too (hip and rccl kernels, memcpys of all vendors). */
 enum view_class view_class_of(const char *name, enum trace_cat cat, enum view_rule rule);
 
+/* Does a row of this category launch work? Host rows that only carry the number do not. */
+bool view_is_call(enum trace_cat cat);
+
 /* Rows with this correlation: launches (CPU) and work (GPU). Ids of rows in v->rows of
  * one correlation are neighbours in the returned array, by (ts). Built at the first call. */
 struct view_link {

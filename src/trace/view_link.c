@@ -97,8 +97,7 @@ void view_index_free(struct view_index *x)
 	free(x);
 }
 
-/* A call that may launch work; host rows that only carry the number do not. */
-static bool is_call(uint8_t cat)
+bool view_is_call(enum trace_cat cat)
 {
 	switch (cat) {
 	case TRACE_CAT_CUDA_RUNTIME:
@@ -141,7 +140,7 @@ static void pair_hta(struct view_work *w, const uint32_t *ids, size_t n, uint32_
 /* exact: correlation 0 is the tracer's "none". */
 static bool is_linked(const struct view_row *r)
 {
-	return r->correlation > 0 && (r->is_gpu || is_call(r->cat));
+	return r->correlation > 0 && (r->is_gpu || view_is_call((enum trace_cat)r->cat));
 }
 
 /* Rows that take part: their correlations, and their places as words. */

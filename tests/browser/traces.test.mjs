@@ -127,6 +127,76 @@ test("timeline: zoom, pan, search, what is under the pointer", async () => {
 	await page.done();
 });
 
+/** How many pixels of a part of the timeline have the colour of text, as outlines and arrows have. */
+const inked = (page, top, bottom) => page.locator(".bars canvas").evaluate((el, [top, bottom]) => {
+	const copy = Object.assign(document.createElement("canvas"), { width: el.width, height: el.height }).getContext("2d", { willReadFrequently: true });
+	const scale = el.width / el.clientWidth;
+
+	copy.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--text");
+	copy.fillRect(0, 0, 1, 1);
+	const want = copy.getImageData(0, 0, 1, 1).data;
+
+	copy.drawImage(el, 0, 0);
+	const { data } = copy.getImageData(0, top * scale, el.width, (bottom - top) * scale);
+	let n = 0;
+
+	for (let i = 0; i < data.length; i += 4) n += [0, 1, 2].every((k) => Math.abs(data[i + k] - want[k]) < 12);
+	return n;
+}, [top, bottom]);
+
+// Rows of the host are 17 px below each other from 42 px on, that of the stream is at 134 px: what
+// is between them is crossed by the arrow only. Of step 5 event 0 is the step, then come four for
+// each operator: it, aten::addmm, its launch, its kernel.
+for (const dark of [false, true])
+	test(`an event: its arguments, the arrow from a launch to its kernel (${dark ? "dark" : "light"})`, async () => {
+		const page = await open(file(ONE, "timeline"), { dark });
+		const canvas = page.locator(".bars canvas");
+		const event = page.getByRole("region", { name: "Event" });
+		const chosen = (n) => page.waitForFunction((want) => (/event=(\d+)/.exec(location.hash)?.[1] ?? null) === want, n);
+
+		await page.getByText("243 events").waitFor();
+		await event.getByText("No event is chosen.").waitFor();
+		assert.equal(await inked(page, 114, 132), 0);
+		const box = await canvas.boundingBox();
+		// The kernel of the second operator begins after 0.85 ms of 29.99 and takes 0.21 ms.
+		const at = (ms) => box.x + (box.width * ms) / 29.99;
+
+		await page.mouse.click(at(0.95), box.y + 142);
+		await chosen("8");
+		await event.getByRole("heading", { name: "sm90_gemm_f16" }).waitFor();
+		assert.match(await event.innerText(), /correlation\s+2\s+device\s+0\s+stream\s+7\s+External id\s+2/);
+		assert.match(await event.innerText(), /Start\s+0\.850000 ms\s+Duration\s+210 µs \(210,000 ns\)/);
+		await page.mouse.move(box.x + 5, box.y + 5);
+		await page.waitForTimeout(100);
+		assert.ok((await inked(page, 114, 132)) > 5, "no arrow");
+		await page.picture(`traces-event-${dark ? "dark" : "light"}`);
+		await event.getByRole("button", { name: "launched by cudaLaunchKernel" }).click();
+		await chosen("7");
+		await event.getByRole("button", { name: "launched sm90_gemm_f16" }).waitFor();
+		await canvas.focus();
+		await page.keyboard.press("j");
+		await chosen("8");
+		await event.getByRole("heading", { name: "sm90_gemm_f16" }).waitFor();
+		await page.keyboard.press(",");
+		await chosen("4");
+		await event.getByRole("heading", { name: "ncclDevKernel_AllReduce" }).waitFor();
+		await page.keyboard.press(".");
+		await chosen("8");
+		await page.keyboard.press("Escape");
+		await chosen(null);
+		await event.getByText("No event is chosen.").waitFor();
+		await page.waitForTimeout(100);
+		assert.equal(await inked(page, 114, 132), 0);
+		await page.done();
+	});
+
+test("an event of an address that the trace has not", async () => {
+	const page = await open(file(ONE, "timeline") + "&event=999999", { expect: ["422"] });
+
+	await page.getByRole("region", { name: "Event" }).getByText("there is no event with a begin and an end at place 999999").waitFor();
+	await page.done();
+});
+
 test("many events: merged ones are asked for again where they are zoomed into", async () => {
 	const page = await open(file("many.trace.json", "timeline") + "&events=5000");
 	const asked = [];

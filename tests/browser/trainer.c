@@ -22,7 +22,8 @@ static const char *const trainer_hostile[] = {
 	"<img src=x onerror=\"document.title='owned'\">",
 	"\"><svg onload=document.title='owned'>",
 	"javascript:document.title='owned'",
-	"\xe2\x80\xae" "drowkcab \xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d", /* right to left */
+	"\xe2\x80\xae"
+	"drowkcab \xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d", /* right to left */
 	"a{b=\"c\",d=*}/[?]&series=x#y%00",
 	"'; DROP TABLE runs; --",
 	"\xf0\x9f\x98\x80\xf0\x9f\x98\x80 \xcc\x81\xcc\x81\xcc\x81\xcc\x81",

@@ -176,7 +176,7 @@ def test_flame(served):
 
 def columns(data):
     """The binary form of a timeline, from docs/http.md: head, rows, {column: numbers}, names."""
-    assert data[:4] == b"LTL1"
+    assert data[:4] == b"LTL2"
     head_len, bars, rows, names, texts = struct.unpack_from("<5I", data, 4)
     at = 24 + head_len
     head = json.loads(data[24:at])
@@ -184,7 +184,7 @@ def columns(data):
     at += 16 * rows
     out = {}
     for name, kind, size in (("start", "d", 8), ("dur", "f", 4), ("name", "I", 4), ("count", "I", 4),
-                             ("category", "B", 1)):
+                             ("event", "I", 4), ("category", "B", 1)):
         assert at % 8 == 0
         out[name] = array(kind, data[at:at + size * bars]).tolist()
         at += (size * bars + 7) // 8 * 8
@@ -199,11 +199,14 @@ def test_timeline(served):
     answer = served.get(path(served, "trace", "timeline", *TRACE.split("/")))
     assert answer.head["content-type"] == "application/vnd.lapse.timeline"
     head, rows, column, names = columns(answer.body)
-    events = [e for e in make_trace(steps=3, rank=0)["traceEvents"] if e["ph"] == "X"]
+    all_of_it = make_trace(steps=3, rank=0)["traceEvents"]
+    events = [e for e in all_of_it if e["ph"] == "X"]
     first = min(e["ts"] for e in events)
     got = sorted((names[n], round(s * 1000 + first, 3), round(d * 1000, 2))
                  for n, s, d in zip(column["name"], column["start"], column["dur"]))
     assert got == sorted((e["name"], e["ts"], e["dur"]) for e in events)
+    assert [all_of_it[i]["name"] for i in column["event"]] == [names[n] for n in column["name"]]
+    assert len(set(column["event"])) == len(events)
     assert head["events"] == len(events) and head["merged_ms"] == 0 and head["left_out"] == 0
     assert [s[0] for s in head["steps"]] == [1, 2, 3]
     assert {lane["kind"] for lane in head["lanes"]} == {"host", "device"}
@@ -214,6 +217,20 @@ def test_timeline(served):
     inside = dict(zip((names[n] for n in column["name"]), column["category"]))
     kinds = head["categories"]
     assert kinds[inside["aten::mm"]] == "operator" and kinds[inside["ncclDevKernel_AllReduce"]] == "communication"
+
+
+def test_one_event(served):
+    events = make_trace(steps=3, rank=0)["traceEvents"]
+    kernel, launch = next((k, c) for k, e in enumerate(events) for c, f in enumerate(events)
+                          if e.get("cat") == "kernel" and f.get("cat") == "cuda_runtime"
+                          and e["args"]["correlation"] == f["args"]["correlation"])
+    answer = served.get(path(served, "trace", "timeline", *TRACE.split("/"), query=f"?event={kernel}"))
+    assert answer.head["content-type"] == "application/json"
+    one = answer.json()
+    assert (one["event"], one["name"], one["kind"]) == (kernel, events[kernel]["name"], "device")
+    assert {a["key"]: json.loads(a["value"]) for a in one["args"]} == events[kernel]["args"]
+    [link] = one["links"]
+    assert (link["role"], link["event"], link["name"]) == ("launch", launch, events[launch]["name"])
 
 
 def test_timeline_of_a_part(served):
@@ -237,7 +254,9 @@ def test_timeline_is_merged(served):
 @pytest.mark.parametrize("view, query, want", [
     ("summary", "?from=1", (400, "bad-parameter")), ("timeline", "?sort=x", (400, "bad-parameter")),
     ("timeline", "?from=-1", (400, "bad-parameter")), ("timeline", "?from=nan", (400, "bad-parameter")),
-    ("timeline", "?events=9", (400, "bad-parameter")), ("top", "?steps=--help", (400, "bad-parameter")),
+    ("timeline", "?events=9", (400, "bad-parameter")), ("timeline", "?event=x", (400, "bad-parameter")),
+    ("timeline", "?event=-1", (400, "bad-parameter")), ("timeline", "?event=4294967295", (422, "no-trace")),
+    ("timeline", "?event=1&from=2", (422, "no-trace")), ("summary", "?event=1", (400, "bad-parameter")), ("top", "?steps=--help", (400, "bad-parameter")),
     ("top", "?sort=nonsense", (422, "no-trace")), ("idle", "?rule=plugin", (400, "bad-parameter")),
     ("idle", "?rule=hta", None), ("convert", "", (404, "no-such-route")), ("stacks", "", (404, "no-such-route"))])
 def test_parameters(served, view, query, want):

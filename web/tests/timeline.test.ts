@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { barAt, decodeTimeline, firstAfter, flame, type Timeline, visit } from "../src/trace/timeline";
+import { barAt, decodeTimeline, firstAfter, flame, locate, type Timeline, visit } from "../src/trace/timeline";
 
 /** The bytes that docs/http.md describes, written by hand. */
-function bytes(rows: number[][], bars: [number, number, number, number, number][], names: string[]): ArrayBuffer {
+function bytes(rows: number[][], bars: [number, number, number, number, number][], names: string[], lanes: object[] = []): ArrayBuffer {
 	const encode = (s: string) => new TextEncoder().encode(s);
-	let head = JSON.stringify({ lanes: [], steps: [], categories: [], file: "é.json" });
+	let head = JSON.stringify({ lanes, steps: [], categories: [], file: "é.json" });
 
 	while (encode(head).length % 8) head += " ";
 	const h = encode(head);
 	const t = encode(names.join(""));
-	const parts: Uint8Array[] = [encode("LTL1"), new Uint8Array(Uint32Array.of(h.length, bars.length, rows.length, names.length, t.length).buffer), h];
+	const parts: Uint8Array[] = [encode("LTL2"), new Uint8Array(Uint32Array.of(h.length, bars.length, rows.length, names.length, t.length).buffer), h];
 	const add = (a: ArrayBufferView) => {
 		const b = new Uint8Array(a.buffer, a.byteOffset, a.byteLength);
 
@@ -21,6 +21,7 @@ function bytes(rows: number[][], bars: [number, number, number, number, number][
 	add(Float64Array.from(bars, (b) => b[0]));
 	add(Float32Array.from(bars, (b) => b[1]));
 	for (const i of [2, 3] as const) add(Uint32Array.from(bars, (b) => b[i]));
+	add(Uint32Array.from(bars, (_, i) => i + 100));
 	add(Uint8Array.from(bars, (b) => b[4]));
 	const offsets = [0];
 
@@ -51,6 +52,7 @@ describe("decodeTimeline", () => {
 		expect([...t.dur]).toEqual([1, 0.25, 1]);
 		expect([...t.count]).toEqual([1, 7, 1]);
 		expect([...t.category]).toEqual([3, 4, 0]);
+		expect([...t.event]).toEqual([100, 101, 102]);
 		expect([...t.name].map(t.nameOf)).toEqual(["ü", "aten::mm", ""]);
 	});
 	it("refuses what is none", () => {
@@ -119,6 +121,33 @@ describe("barAt", () => {
 		expect(barAt(t, 0, 4.01, 0.1)).toBe(2);
 		expect(barAt(t, 0, 9, 0.1)).toBe(-1);
 		expect(firstAfter(t, 0, 3, 1)).toBe(1);
+	});
+});
+
+describe("locate", () => {
+	const host = { process: "python 7", thread: "thread 7", kind: "host" };
+	const stream = { process: "GPU 0", thread: "stream 7", kind: "device" };
+	// Two rows of the host, one of the stream; the last bar of it stands for three events.
+	const t = decodeTimeline(bytes(
+		[[0, 0, 0, 2], [0, 1, 2, 2], [1, 0, 4, 2]],
+		[[0, 5, 0, 1, 1], [5, 5, 0, 1, 1], [1, 2, 0, 1, 1], [5, 0, 0, 1, 1], [2, 1, 0, 1, 3], [4, 3, 0, 3, 3]], ["a"], [host, stream],
+	));
+	const at = (event: number, start_ms: number, lane: typeof host) => locate(t, { ...lane, event, name: "", start_ms, dur_ns: 0 });
+
+	it("finds an event by its lane, begin and place", () => {
+		expect(at(100, 0, host)).toEqual([0, 0]);
+		expect(at(101, 5, host)).toEqual([0, 1]);
+		expect(at(103, 5, host)).toEqual([1, 3]);
+		expect(at(104, 2, stream)).toEqual([2, 4]);
+	});
+	it("finds the bar that stands for it", () => {
+		expect(at(55, 6, stream)).toEqual([2, 5]);
+		expect(at(105, 5.5, stream)).toEqual([2, 5]);
+	});
+	it("finds nothing that is not there", () => {
+		expect(at(55, 1, host)).toBe(null);
+		expect(at(104, 2, host)).toBe(null);
+		expect(at(100, 0, { ...host, thread: "thread 8" })).toBe(null);
 	});
 });
 

@@ -16,9 +16,9 @@ static void test_nest(void **state)
 {
 	/* f(a b(c)) beside g on one lane; an event that runs past f's end; another lane. */
 	struct timerows_bar bars[] = {
-		{20, 10, 3, 1, 0, 0, 0}, {0, 100, 1, 1, 0, 0, 0}, {5, 10, 2, 1, 0, 0, 0},
-		{22, 5, 4, 1, 0, 0, 0},  {90, 30, 5, 1, 0, 0, 0}, {120, 10, 6, 1, 0, 0, 0},
-		{50, 10, 7, 1, 1, 0, 0},
+		{20, 10, 3, 1, 0, 0, 0, 0}, {0, 100, 1, 1, 0, 0, 0, 0}, {5, 10, 2, 1, 0, 0, 0, 0},
+		{22, 5, 4, 1, 0, 0, 0, 0},  {90, 30, 5, 1, 0, 0, 0, 0}, {120, 10, 6, 1, 0, 0, 0, 0},
+		{50, 10, 7, 1, 1, 0, 0, 0},
 	};
 	static const struct {
 		uint32_t name;
@@ -32,6 +32,22 @@ static void test_nest(void **state)
 		assert_int_equal(bars[i].name, want[i].name);
 		assert_int_equal(bars[i].depth, want[i].depth);
 	}
+}
+
+/* What is alike in all else is in the file's order. */
+static void test_alike(void **state)
+{
+	struct timerows_bar bars[] = {
+		{.ts = 1, .dur = 9, .name = 3, .count = 1, .index = 8},
+		{.ts = 1, .dur = 9, .name = 3, .count = 1, .index = 5},
+	};
+
+	(void)state;
+	assert_int_equal(timerows_nest(bars, 2), 2);
+	assert_int_equal(bars[0].index, 5);
+	assert_int_equal(bars[0].depth, 0);
+	assert_int_equal(bars[1].index, 8);
+	assert_int_equal(bars[1].depth, 1);
 }
 
 static void test_deep(void **state)
@@ -48,12 +64,12 @@ static void test_deep(void **state)
 }
 
 /* Each event is inside of a bar of its row, bars do not overlap and are no longer than said, or
- * one event; counts add up. */
+ * one event; counts add up; a bar has the name and the place of its longest event. */
 static void test_merge(void **state)
 {
 	static struct timerows_bar bars[20000], was[20000];
 	uint64_t x = 88172645463325252u, count = 0;
-	int64_t at = 0, merged;
+	int64_t at = 0, merged, longest, dur_of[20000];
 	size_t i, k, n, m;
 
 	(void)state;
@@ -65,7 +81,9 @@ static void test_merge(void **state)
 					      .dur = (int64_t)(x >> 20) % (x % 89 == 0 ? 9000 : 60),
 					      .name = (uint32_t)i,
 					      .count = 1,
-					      .lane = (uint16_t)(x >> 50) % 3};
+					      .lane = (uint16_t)(x >> 50) % 3,
+					      .index = (uint32_t)i + 7};
+		dur_of[i] = bars[i].dur;
 	}
 	n = timerows_nest(bars, 20000);
 	assert_int_equal(n, 20000);
@@ -79,12 +97,15 @@ static void test_merge(void **state)
 		assert_true(bars[i].count == 1 || bars[i].dur <= merged);
 		if (i > 0 && bars[i].lane == bars[i - 1].lane && bars[i].depth == bars[i - 1].depth)
 			assert_true(bars[i].ts >= bars[i - 1].ts + bars[i - 1].dur);
-		for (; k < count; k++) {
+		for (longest = 0; k < count; k++) {
+			longest = was[k].dur > longest ? was[k].dur : longest;
 			assert_int_equal(was[k].lane, bars[i].lane);
 			assert_int_equal(was[k].depth, bars[i].depth);
 			assert_true(was[k].ts >= bars[i].ts &&
 				    was[k].ts + was[k].dur <= bars[i].ts + bars[i].dur);
 		}
+		assert_int_equal(bars[i].index, bars[i].name + 7);
+		assert_int_equal(dur_of[bars[i].name], longest);
 	}
 	assert_int_equal(count, 20000);
 }
@@ -93,6 +114,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nest),
+		cmocka_unit_test(test_alike),
 		cmocka_unit_test(test_deep),
 		cmocka_unit_test(test_merge),
 	};

@@ -2,7 +2,6 @@
 //
 // A chart of lines: uPlot with what a person needs around it: legend, values under the
 // cursor, zoom, marks, menu (scale, export), keyboard, words for screen readers.
-import "uplot/dist/uPlot.min.css";
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";

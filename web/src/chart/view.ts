@@ -74,3 +74,22 @@ export function useView(axis: Axis = "time", clipped: readonly string[] = NONE):
 		};
 	}, [key, axis]);
 }
+
+const EARLIEST = 1e11; // ms; smaller ones are steps or times since the start
+
+/** The view of a page that knows one kind of axis only: what is zoomed to by another (on the tab
+ * where the viewer came from) is left alone until zooming here. */
+export function useOwnView(own: "time" | "step"): View {
+	const view = useView(own);
+
+	return useMemo(() => {
+		const fits = own === "step" ? view.axis === "step" : view.axis !== "step";
+		const axis = fits ? view.axis : own;
+		const zoomed = view.range && (axis === "time") === view.range[0] >= EARLIEST ? view.range : null;
+
+		return {
+			...view, axis, range: fits ? zoomed : null,
+			setRange: (r) => (fits ? view.setRange(r) : setQuery({ axis: own, zoom: r ? r.join() : null })),
+		};
+	}, [view, own]);
+}

@@ -10,11 +10,10 @@ import * as fmt from "../fmt";
 import { useTick } from "../live";
 import { href, useParam } from "../router";
 import { useRun } from "../run";
-import { Badge, Choice, Name, type Tone, Time } from "../ui/bits";
+import { Badge, Choice, Name, type Tone, Time, Words } from "../ui/bits";
 import { Menu } from "../ui/menu";
 import { Empty, ErrorState, Skeleton } from "../ui/states";
 import { toast } from "../ui/toast";
-import { Words } from "./words";
 import "./pages.css";
 
 const TONE: Record<Alert["severity"], Tone> = { info: "plain", warning: "warn", error: "bad" };

@@ -14,11 +14,10 @@ import { useTick } from "../live";
 import { pen } from "../palette";
 import { href, setQuery, useFlag, useList } from "../router";
 import { useTheme } from "../ui/theme";
-import { Badge, Choice, Name, Outcome, Switch, type Tone, Time } from "../ui/bits";
+import { Badge, Choice, Name, Outcome, Switch, type Tone, Time, useSeen } from "../ui/bits";
 import { Combobox } from "../ui/combobox";
 import { Empty, ErrorState, Skeleton } from "../ui/states";
 import { diffParts, type ForestScale, forestScale, place } from "./forest";
-import { useSeen } from "./lines";
 import "./pages.css";
 
 const MOST_RUNS = 20;

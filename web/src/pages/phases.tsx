@@ -11,10 +11,10 @@ import { partPens, pen } from "../palette";
 import { href, useFlag, useParam } from "../router";
 import { useRun } from "../run";
 import { useTheme } from "../ui/theme";
+import { useOwnView } from "../chart/view";
 import { Name, Shares, Switch, Time } from "../ui/bits";
 import { Command, Empty, ErrorState, Skeleton } from "../ui/states";
 import { type Column, Table } from "../ui/table";
-import { useOwnView } from "./lines";
 import { along, slowSteps, stack } from "./stack";
 import "./pages.css";
 

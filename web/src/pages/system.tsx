@@ -5,22 +5,21 @@
 import { useMemo, useState } from "preact/hooks";
 import { type RunDetail, type SeriesInfo, api, useFetch } from "../api";
 import { Chart, type Line } from "../chart/chart";
-import type { View } from "../chart/view";
+import { useOwnView, type View } from "../chart/view";
 import * as fmt from "../fmt";
 import { useLive, useTick } from "../live";
 import { pen } from "../palette";
 import { useParam } from "../router";
 import { useRun } from "../run";
 import { useTheme } from "../ui/theme";
-import { Choice, Name } from "../ui/bits";
+import { Choice, Name, useSeen, Words } from "../ui/bits";
 import { Empty, ErrorState, Skeleton } from "../ui/states";
 import { type Column, Table } from "../ui/table";
 import { useCursor } from "./cursor";
 import { type HeatRow, byNumber } from "./heat";
 import { Heatmap } from "./heatmap";
-import { last, type Lines, MOST, useLines, useOwnView, useSeen } from "./lines";
+import { last, type Lines, MOST, useLines } from "./lines";
 import { type Drawn, type Panel, SECTIONS, type Section, drawn, processes } from "./panels";
-import { Words } from "./words";
 import "./pages.css";
 
 const MATCH = [...new Set(SECTIONS.flatMap((s) => s.panels.flatMap((p) => p.lines.map((l) => l.name.split("/")[0]))))]

@@ -106,7 +106,7 @@ export default function Traces() {
 		);
 	return (
 		<div class="traces">
-			<Table label="Files of the run" columns={columns} rows={all} id={(a) => a.name} rowHeight={28} height={all.length > 1 ? 200 : 90} rowClass={(a) => (a === one ? "selected" : "")} onOpen={(a) => setQuery({ file: a.name, step: null })} />
+			<Table label="Files of the run" columns={columns} rows={all} id={(a) => a.name} rowHeight={28} height={all.length > 1 ? 200 : 90} rowClass={(a) => (a === one ? "selected" : "")} onOpen={(a) => setQuery({ file: a.name, step: null, event: null })} />
 			{answer.data.is_cut && <p class="muted">There are more than 2,000 files; the others are not listed.</p>}
 			{one ? <Shown run={id} one={one} all={all} /> : file && <Empty title="There is no such file (any more)"><p><bdi>{fmt.shorten(file, 200)}</bdi></p></Empty>}
 		</div>

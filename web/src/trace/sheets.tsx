@@ -38,7 +38,7 @@ function Sheet({ name, rows, files }: { name: string; rows: Row[]; files: number
 		// What it is about first, then its figures.
 		return [...texts, ...keys.filter((k) => !texts.includes(k))].map((k) => ({
 			id: k, title: title(k), num: !texts.includes(k), sort: (r: Row) => (typeof r[k] === "boolean" ? Number(r[k]) : (r[k] as string | number | null)),
-			width: k === "name" || k === "text" || k === "advice" || k === "sequence" ? "minmax(16rem, 3fr)" : texts.includes(k) ? "minmax(7rem, 1fr)" : "minmax(6rem, 1fr)",
+			width: /^(name|text|advice|sequence)$/.test(k) ? "minmax(16rem, 3fr)" : texts.includes(k) ? "minmax(7rem, 1fr)" : "minmax(6rem, 1fr)",
 			cell: (r: Row) => show(k, r[k]),
 		}));
 	}, [rows, files]);

@@ -37,6 +37,8 @@ export interface Timeline {
 	dur: Float32Array;
 	name: Uint32Array;
 	count: Uint32Array;
+	/** Place in the trace's list of events; of a bar that stands for several that of the longest. */
+	event: Uint32Array;
 	category: Uint8Array;
 	nameOf: (name: number) => string;
 }
@@ -48,7 +50,7 @@ export function decodeTimeline(buffer: ArrayBuffer): Timeline {
 	const text = new TextDecoder();
 	const u32 = (at: number) => view.getUint32(at, true);
 
-	if (buffer.byteLength < 24 || text.decode(new Uint8Array(buffer, 0, 4)) !== "LTL1") throw new Error("The answer is no timeline.");
+	if (buffer.byteLength < 24 || text.decode(new Uint8Array(buffer, 0, 4)) !== "LTL2") throw new Error("The answer is no timeline.");
 	const [h, e, r, n, t] = [4, 8, 12, 16, 20].map(u32) as [number, number, number, number, number];
 	const head = JSON.parse(text.decode(new Uint8Array(buffer, 24, h))) as Head;
 	let at = 24 + h;
@@ -63,13 +65,14 @@ export function decodeTimeline(buffer: ArrayBuffer): Timeline {
 	const dur = new Float32Array(buffer, take(4 * e), e);
 	const name = new Uint32Array(buffer, take(4 * e), e);
 	const count = new Uint32Array(buffer, take(4 * e), e);
+	const event = new Uint32Array(buffer, take(4 * e), e);
 	const category = new Uint8Array(buffer, take(e), e);
 	const offsets = new Uint32Array(buffer, take(4 * (n + 1)), n + 1);
 	const texts = new Uint8Array(buffer, at, t);
 	const known = new Map<number, string>();
 
 	return {
-		head, rows, start, dur, name, count, category,
+		head, rows, start, dur, name, count, event, category,
 		nameOf: (i) => {
 			let s = known.get(i);
 
@@ -121,8 +124,12 @@ export function visit(t: Timeline, row: number, from: number, to: number, width:
 			x0 = p;
 			x1 = p + 1;
 		}
-		// On to the first that reaches into the next pixel.
-		i = Math.max(i + 1, firstAfter(t, i + 1, hi, from + (p + 1) / scale));
+		// On to the first that reaches into the next pixel: mostly it is near.
+		const next = from + (p + 1) / scale;
+		let step = 1;
+
+		while (i + step < hi && (t.start[i + step] as number) + (t.dur[i + step] as number) <= next) step *= 2;
+		i = firstAfter(t, i + 1, Math.min(i + step + 1, hi), next);
 	}
 	if (run >= 0) fn(x0, x1 - x0, run, true);
 }
@@ -136,6 +143,52 @@ export function barAt(t: Timeline, row: number, ms: number, near: number): numbe
 	return i < hi && (t.start[i] as number) <= ms + near ? i : -1;
 }
 
+// ---- one event --------------------------------------------------------------------------
+
+/** Where an event is, as the answer says it. */
+export interface Spot {
+	event: number;
+	name: string;
+	process: string;
+	thread: string;
+	kind: string;
+	start_ms: number;
+	dur_ns: number;
+}
+
+/** All about an event: trace/timeline with `event`. */
+export interface Picked extends Spot {
+	category: string;
+	cat: string | null;
+	self_ns: number;
+	args: { key: string; value: string; bytes?: number }[];
+	args_left_out: number;
+	links: (Spot & { role: "launch" | "work" | "forward" | "backward" })[];
+	links_left_out: number;
+}
+
+export const laneKey = (l?: Pick<Spot, "process" | "thread" | "kind">) => `${l?.kind} ${l?.process} ${l?.thread}`;
+
+/** The row and bar of an event; of one that a longer bar stands for, that bar; null: it is not there. */
+export function locate(t: Timeline, e: Spot): [row: number, bar: number] | null {
+	const lane = t.head.lanes.findIndex((l) => laneKey(l) === laneKey(e));
+	let near: [number, number] | null = null;
+
+	for (let r = 0; 4 * r < t.rows.length; r++) {
+		if (t.rows[4 * r] !== lane) continue;
+		const lo = t.rows[4 * r + 2] as number;
+		const hi = lo + (t.rows[4 * r + 3] as number);
+		// Ends are rounded.
+		let i = Math.max(lo, firstAfter(t, lo, hi, e.start_ms) - 1);
+
+		for (; i < hi && (t.start[i] as number) <= e.start_ms; i++) {
+			if (t.event[i] === e.event) return [r, i];
+			if ((t.count[i] as number) > 1 && (t.start[i] as number) + (t.dur[i] as number) >= e.start_ms) near = [r, i];
+		}
+	}
+	return near;
+}
+
 // ---- flame graphs -----------------------------------------------------------------------
 
 export interface Speedscope {
@@ -146,14 +199,13 @@ export interface Speedscope {
 interface Node {
 	frame: number;
 	total: number;
-	count: number;
 	children: Map<number, Node>;
 }
 
 /** A sampled profile as a timeline of one lane: a row a depth, the largest first. */
 export function flame(s: Speedscope, which = 0): Timeline {
 	const profile = s.profiles[which];
-	const root: Node = { frame: -1, total: 0, count: 0, children: new Map() };
+	const root: Node = { frame: -1, total: 0, children: new Map() };
 	const unit = { nanoseconds: 1e-6, microseconds: 1e-3, seconds: 1e3 }[profile?.unit ?? ""] ?? 1;
 
 	profile?.samples.forEach((stack, i) => {
@@ -164,28 +216,26 @@ export function flame(s: Speedscope, which = 0): Timeline {
 		for (const frame of stack) {
 			let next = at.children.get(frame);
 
-			if (!next) at.children.set(frame, (next = { frame, total: 0, count: 0, children: new Map() }));
+			if (!next) at.children.set(frame, (next = { frame, total: 0, children: new Map() }));
 			next.total += ms;
-			next.count++;
 			at = next;
 		}
 	});
-	const depths: { start: number[]; dur: number[]; name: number[]; count: number[] }[] = [];
+	const depths: { start: number[]; dur: number[]; name: number[] }[] = [];
 	const walk = (node: Node, depth: number, start: number) => {
 		for (const child of [...node.children.values()].sort((a, b) => b.total - a.total)) {
-			const d = (depths[depth] ??= { start: [], dur: [], name: [], count: [] });
+			const d = (depths[depth] ??= { start: [], dur: [], name: [] });
 
 			d.start.push(start);
 			d.dur.push(child.total);
 			d.name.push(child.frame);
-			d.count.push(child.count);
 			walk(child, depth + 1, start);
 			start += child.total;
 		}
 	};
 
 	walk(root, 0, 0);
-	const all = (key: "start" | "dur" | "name" | "count") => depths.flatMap((d) => d[key]);
+	const all = (key: "start" | "dur" | "name") => depths.flatMap((d) => d[key]);
 	const rows: number[] = [];
 	let first = 0;
 
@@ -208,7 +258,7 @@ export function flame(s: Speedscope, which = 0): Timeline {
 			file: profile?.name ?? "", rank: null, first_ms: 0, last_ms: root.total, from_ms: 0, to_ms: root.total, events: first, bars: first, merged_ms: 0, left_out: 0,
 			categories: [], lanes: [{ process: "", thread: "", kind: "flame", depths: depths.length, events: first }], steps: [], notes: [],
 		},
-		rows: Uint32Array.from(rows), start: Float64Array.from(all("start")), dur: Float32Array.from(all("dur")), name, count: Uint32Array.from(all("count")),
+		rows: Uint32Array.from(rows), start: Float64Array.from(all("start")), dur: Float32Array.from(all("dur")), name, count: new Uint32Array(first).fill(1), event: name,
 		category: Uint8Array.from(name, (n) => hue(nameOf(n))), nameOf,
 	};
 }

@@ -14,7 +14,8 @@ import type { Line } from "../chart/math";
 import { Bars } from "./bars";
 import { busy, held, line, middles, tracks } from "./curves";
 import { type Row, Sheets, type TraceAnswer } from "./sheets";
-import { decodeTimeline, flame, type Speedscope, type Timeline } from "./timeline";
+import { Event } from "./event";
+import { decodeTimeline, flame, type Picked, type Speedscope, type Timeline } from "./timeline";
 
 /** "profile/a b.json" as part of an address. */
 export const pathOf = (name: string) => name.split("/").map(encodeURIComponent).join("/");
@@ -26,10 +27,11 @@ interface ViewProps {
 	others: string[];
 }
 
-function useView<T>(run: string, view: string, file: string, params: Params, read: (address: string, signal: AbortSignal) => Promise<T>) {
-	const address = runUrl(run, `trace/${view}/${pathOf(file)}`, params);
+/** Of params null nothing is asked. */
+function useView<T>(run: string, view: string, file: string, params: Params | null, read: (address: string, signal: AbortSignal) => Promise<T>) {
+	const address = params && runUrl(run, `trace/${view}/${pathOf(file)}`, params);
 
-	return useFetch<T>(address, (signal) => read(address, signal));
+	return useFetch<T>(address, (signal) => read(address as string, signal));
 }
 
 const json = <T,>(address: string, signal: AbortSignal) => get<T>(address, {}, signal);
@@ -51,8 +53,7 @@ function OneTable({ run, file, others, view, but }: ViewProps & { view: string; 
 	return answer.data ? <Sheets answer={answer.data} but={but} /> : <Wait error={answer.error} retry={answer.reload} />;
 }
 
-const KINDS = ["compute", "memory", "copy", "communication", "straggler", "data", "sync", "launch", "host", "profiler", "unknown"];
-const PENS = [0, 2, 5, 3, 6, 1, 4, 6, 4, 7, 7];
+const PENS: Record<string, number> = { compute: 0, memory: 2, copy: 5, communication: 3, straggler: 6, data: 1, sync: 4, launch: 6, host: 4 };
 
 export function Summary({ run, file, others }: ViewProps) {
 	const { dark } = useTheme();
@@ -60,7 +61,7 @@ export function Summary({ run, file, others }: ViewProps) {
 	const a = answer.data;
 
 	if (!a) return <Wait error={answer.error} retry={answer.reload} />;
-	const color = (kind: string) => (dark ? DARK : LIGHT)[PENS[KINDS.indexOf(kind)] ?? 7] as string;
+	const color = (kind: string) => (dark ? DARK : LIGHT)[PENS[kind] ?? 7] as string;
 
 	return (
 		<>
@@ -85,8 +86,8 @@ export function Summary({ run, file, others }: ViewProps) {
 	);
 }
 
-function Picture({ t, detail, label, height, start, onRange, children }: {
-	t: Timeline; detail?: Timeline | null; label: string; height: number; start: [number, number]; onRange?: (r: [number, number]) => void; children?: preact.ComponentChildren;
+function Picture({ t, label, start, onRange, children, ...bars }: Pick<Parameters<typeof Bars>[0], "t" | "detail" | "label" | "height" | "picked" | "onPick" | "below"> & {
+	start: [number, number]; onRange?: (r: [number, number]) => void; children?: preact.ComponentChildren;
 }) {
 	const [search, setSearch] = useParam("find");
 	const [range, setRange] = useState(start);
@@ -99,7 +100,7 @@ function Picture({ t, detail, label, height, start, onRange, children }: {
 				<button type="button" class="button" onClick={() => setRange([t.head.first_ms, t.head.last_ms])}>Show all</button>
 				{children}
 			</div>
-			<Bars t={t} detail={detail} label={label} height={height} search={search} range={range} onRange={setRange} />
+			<Bars t={t} label={label} search={search} range={range} onRange={setRange} {...bars} />
 		</>
 	);
 }
@@ -126,8 +127,7 @@ export function BusyCurve({ run, file }: ViewProps) {
 	const answer = useView<Timeline>(run, "timeline", file, { events }, read);
 	const t = answer.data;
 	const merged = useMemo(() => !!t && busy(t, 0, 1, 1).merged, [t]);
-	const rough = runUrl(run, `trace/gpu/${pathOf(file)}`, { points: 1, sheet: "timeline" });
-	const coarse = useFetch<TraceAnswer>(merged ? rough : null, (signal) => json(rough, signal));
+	const coarse = useView<TraceAnswer>(run, "gpu", file, merged ? { points: 1, sheet: "timeline" } : null, json);
 	const make = useMemo(() => (from: number, to: number) => {
 		if (merged) {
 			const rows = (coarse.data?.sheets.timeline ?? []).map((r) => ({ ...r, ts_ns: Number(r.ts_us) * 1e3 }));
@@ -181,9 +181,12 @@ export function TimelineView({ run, file }: ViewProps) {
 	const { dark } = useTheme();
 	const answer = useView<Timeline>(run, "timeline", file, { events }, read);
 	const [want, setWant] = useState<[number, number] | null>(null);
-	const finer = runUrl(run, `trace/timeline/${pathOf(file)}`, { events, from: want?.[0].toFixed(3), to: want?.[1].toFixed(3) });
-	const detail = useFetch<Timeline>(want ? finer : null, (signal) => read(finer, signal));
+	const detail = useView<Timeline>(run, "timeline", file, want && { events, from: want[0].toFixed(3), to: want[1].toFixed(3) }, read);
+	const [event, setEvent] = useParam("event");
+	const one = useView<Picked>(run, "timeline", file, event ? { event } : null, json);
+	const picked = one.data && String(one.data.event) === event ? one.data : null;
 	const t = answer.data;
+	const used = useMemo(() => new Set(t?.category), [t]);
 	const start = useMemo<[number, number]>(() => {
 		const at = t?.head.steps.find((s) => String(s[0]) === step);
 
@@ -192,7 +195,6 @@ export function TimelineView({ run, file }: ViewProps) {
 
 	if (!t) return <Wait error={answer.error} retry={answer.reload} />;
 	if (t.head.bars === 0) return <Empty title="No events"><p>This trace has no event with a begin and a length.</p></Empty>;
-	const used = new Set(t.category);
 	const look = (r: [number, number]) => {
 		const span = r[1] - r[0];
 		const inside = want && want[0] <= r[0] && want[1] >= r[1] && span * 12 > want[1] - want[0];
@@ -202,7 +204,10 @@ export function TimelineView({ run, file }: ViewProps) {
 	};
 
 	return (
-		<Picture key={file + start} t={t} detail={detail.data} label={`Timeline of ${file}`} height={540} start={start} onRange={look}>
+		<Picture
+			key={file + start} t={t} detail={detail.data} label={`Timeline of ${file}`} height={540} start={start} onRange={look}
+			picked={picked} onPick={(e) => setEvent(e == null ? "" : String(e))} below={(jump) => <Event e={picked} asked={!!event} error={one.error} jump={jump} />}
+		>
 			<span class="shares-legend">{t.head.categories.map((c, i) => used.has(i) && <span key={c}><i class="swatch" style={{ "--c": (dark ? DARK : LIGHT)[i % 8] }} /> {c}</span>)}</span>
 			<span class="spring" />
 			<span class="muted">{fmt.group(t.head.events)} events{t.head.left_out > 0 && `, ${fmt.group(t.head.left_out)} left out`}</span>

@@ -51,6 +51,11 @@ export function Name({ text, most = 80 }: { text: string; most?: number }) {
 	return <bdi title={text.length > most ? fmt.shorten(text, 600) : undefined}>{fmt.shorten(text, most)}</bdi>;
 }
 
+/** A sentence of the program's; what stands between backticks is a command. */
+export function Words({ text }: { text: string }) {
+	return <bdi>{fmt.shorten(text, 600).split("`").map((part, i) => (i % 2 ? <code>{part}</code> : part))}</bdi>;
+}
+
 export interface Tab {
 	id: string;
 	title: ComponentChildren;
@@ -161,4 +166,22 @@ export function Sparkline({ values, width = 96, height = 22, label }: { values: 
 
 export function Keys({ keys }: { keys: string }) {
 	return <span class="keys">{keys.split(" ").map((k) => <kbd key={k}>{k}</kbd>)}</span>;
+}
+
+/** Is the element near what is seen of the page? Once it was, it stays so. */
+export function useSeen(): [preact.RefObject<HTMLElement>, boolean] {
+	const ref = useRef<HTMLElement>(null);
+	const [seen, set] = useState(false);
+
+	useEffect(() => {
+		const o = new IntersectionObserver((e) => {
+			if (!e.some((x) => x.isIntersecting)) return;
+			set(true);
+			o.disconnect();
+		}, { rootMargin: "400px" });
+
+		if (ref.current) o.observe(ref.current);
+		return () => o.disconnect();
+	}, []);
+	return [ref, seen];
 }
