@@ -2,10 +2,12 @@
  *
  * What a chart of 2,000 points costs over series of 10^3 to 10^8 samples of a run
  * that was resumed twice: cold (the file is not in the page cache), warm, each
- * with a reader of its own, and with one that stays open; 20 series at once. The
- * series are made once and kept: bench_query [FOLDER [LARGEST EXPONENT]].
+ * with a reader of its own, and with one that stays open; 20 series at once. And what a
+ * first scrape of these costs. The series are made once and kept:
+ * bench_query [FOLDER [LARGEST EXPONENT]].
  */
 #include "bench.h"
+#include "export/promlive.h"
 #include "store/store.h"
 
 #include <fcntl.h>
@@ -24,12 +26,6 @@
 #define START 1767323045000000000
 
 static char folder[256] = "/var/tmp/lapse-bench-query";
-
-static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "bench query: %s: %s\n", what, why);
-	exit(1);
-}
 
 /* Step of sample i of n: after 40 % of the samples the run goes back by a tenth, after
  * 70 % again. */
@@ -64,7 +60,7 @@ static void fill(struct store *s, unsigned n_series, size_t n)
 		snprintf(name, sizeof(name), "series/%zu", j);
 		d.name = name;
 		if (k->ops->series(k, &d, &ids[j]) < 0)
-			die("series", store_error(s)->text);
+			bench_die("series", store_error(s)->text);
 	}
 	for (i = 0; i < n; i++) {
 		time += 1000000 + (seed >> 20);
@@ -78,11 +74,11 @@ static void fill(struct store *s, unsigned n_series, size_t n)
 			continue;
 		waiting = 0;
 		if (k->ops->commit(k) < 0)
-			die("commit", store_error(s)->text);
+			bench_die("commit", store_error(s)->text);
 		while (store_fold(s, false, &e) > 0)
 			;
 		if (e.code)
-			die("fold", e.text);
+			bench_die("fold", e.text);
 	}
 }
 
@@ -97,10 +93,10 @@ static void make(const char *dir, unsigned n_series, size_t n)
 	if (access(path, R_OK) == 0)
 		return;
 	if (store_open(&o, &e, &s) < 0)
-		die("open", e.text);
+		bench_die("open", e.text);
 	fill(s, n_series, n);
 	if (store_close(s, &e) < 0)
-		die("close", e.text);
+		bench_die("close", e.text);
 	sync();
 }
 
@@ -113,7 +109,7 @@ static void cool(const char *dir)
 	snprintf(path, sizeof(path), "%s/h.db", dir);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0)
-		die("page cache", "cannot be dropped");
+		bench_die("page cache", "cannot be dropped");
 	close(fd);
 }
 
@@ -128,7 +124,7 @@ static double ask(struct store_reader *r, const struct store_query *q, unsigned 
 	for (i = 0; i < n; i++)
 		refs[i] = (struct store_ref){0, i + 1};
 	if (store_reader_query(r, q, refs, n, &e, NULL, results) < 0)
-		die("query", e.text);
+		bench_die("query", e.text);
 	t = bench_now() - t;
 	store_results_free(results, n);
 	return t * 1e3;
@@ -142,7 +138,7 @@ static double ask_anew(const char *dir, const struct store_query *q, unsigned n)
 	double t = bench_now();
 
 	if (store_reader_open(dir, &e, &r) < 0)
-		die("reader", e.text);
+		bench_die("reader", e.text);
 	t = (bench_now() - t) * 1e3 + ask(r, q, n);
 	store_reader_close(r);
 	return t;
@@ -164,7 +160,7 @@ static void measure(const char *dir, const char *name, const struct store_query 
 	for (i = 0; i < ROUNDS; i++)
 		warm[i] = ask_anew(dir, q, n);
 	if (store_reader_open(dir, &e, &r) < 0)
-		die("reader", e.text);
+		bench_die("reader", e.text);
 	ask(r, q, n);
 	for (i = 0; i < ROUNDS; i++)
 		open[i] = ask(r, q, n);
@@ -195,6 +191,32 @@ static void measure_all(const char *dir, const char *name, unsigned n, double co
 	measure(dir, text, &q, n, cold, warm);
 }
 
+/* What the first scrape of a run costs that nobody has asked for before. */
+static void measure_scrape(const char *dir, const char *name)
+{
+	struct promlive *live;
+	struct store_reader *r;
+	struct store_run run;
+	struct err e = {0};
+	double times[ROUNDS];
+	char text[64];
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		double t = bench_now();
+
+		live = promlive_new();
+		if (store_reader_open(dir, &e, &r) < 0 || store_reader_run(r, &run, &e) < 0 ||
+		    promlive_read(live, r, &run, INT64_MAX, &e) != 0)
+			bench_die("scrape", e.text);
+		store_reader_close(r);
+		promlive_free(live);
+		times[i] = (bench_now() - t) * 1e3;
+	}
+	snprintf(text, sizeof(text), "query/%s-first-scrape", name);
+	bench_print(text, bench_median(times, ROUNDS), "ms", NULL, 0, BENCH_NONE, 0);
+}
+
 int main(int argc, char **argv)
 {
 	char dir[300], name[32];
@@ -213,5 +235,6 @@ int main(int argc, char **argv)
 	snprintf(dir, sizeof(dir), "%s/many", folder);
 	make(dir, MANY, largest >= 8 ? MANY_SAMPLES : n / MANY);
 	measure_all(dir, "20-series", MANY, 100, 0);
+	measure_scrape(dir, "20-series");
 	return 0;
 }

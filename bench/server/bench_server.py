@@ -3,9 +3,9 @@
 """bench_server - what `lapse serve` takes and costs: charts of 100 million points, 100 live
 clients, how late an update is, and ten thousand requests.
 
-    bench_server.py [query | live | requests]...     (default: all)
+    bench_server.py [query | stats | live | requests]...     (default: all)
 
-Times of a chart are those of the client, from the request to the last byte, each for another
+Times of a chart and of statistics are those of the client, from the request to the last byte, each for another
 range, so that nothing was asked before; the peer is Python's http.server giving a file of the
 same size. CPU is that of all threads of a process, exact to the nanosecond (schedstat), of
 one core. An update's age is the time of a record, as the program took it, to the arrival of
@@ -33,6 +33,7 @@ BUILD = os.environ.get("LAPSE_BUILD") or os.path.join(ROOT, "build")
 FOLDER = os.path.join(BUILD, "server")
 STORE = "/var/tmp/lapse-bench-query"
 ROUNDS = 25
+STATS_ROUNDS = 7
 CLIENTS = 100
 SECONDS = float(os.environ.get("BENCH_SECONDS") or 15)
 REQUESTS = 10000
@@ -171,7 +172,8 @@ class Files:
         self.process.wait()
 
 
-def measure_query(world):
+def open_store(world):
+    """The port of a server of the store, made if it is not there; then its points are known."""
     if not os.path.exists(os.path.join(STORE, "many", "h.db")):
         subprocess.run([os.path.join(BUILD, "bench", "bench_query"), STORE], check=True,
                        stdout=subprocess.DEVNULL)
@@ -183,6 +185,11 @@ def measure_query(world):
     connection.close()
     if len(found) != 20 or points < 90e6:
         sys.exit(f"{STORE} has {len(found)} series, {points} points")
+    return port
+
+
+def measure_query(world):
+    port = open_store(world)
     start = 1767323045000
     question = "/api/v1/runs/many/query?series=series/*&points=2000"
     for form in ("binary", "json"):
@@ -200,6 +207,17 @@ def measure_query(world):
             figure(f"query-20x2000-of-1e8-{axis}-{form}", statistics.median(times), "ms",
                    "http.server, file of that size", statistics.median(peers),
                    100 if form == "binary" else None)
+
+
+def measure_stats(world):
+    """Figures with exact percentiles, of 20 series and of one, each time of another range."""
+    port = open_store(world)
+    for name, run in (("20-series", "many"), ("one-series", "1e8")):
+        times = []
+        for i in range(STATS_ROUNDS):
+            path = f"/api/v1/runs/{run}/stats?series=series/*&axis=step&attempts=all&from={1 + i}"
+            times.append(fetch(port, path)[0])
+        figure(f"stats-{name}-of-1e8", statistics.median(times), "ms")
 
 
 # ---- live -------------------------------------------------------------------------------------
@@ -395,7 +413,8 @@ def measure_requests(world):
 
 
 def main(names):
-    parts = {"query": measure_query, "live": measure_live, "requests": measure_requests}
+    parts = {"query": measure_query, "stats": measure_stats, "live": measure_live,
+             "requests": measure_requests}
     for name in names or parts:
         world = World()
         try:

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "export/prometheus_priv.h"
 
 #define PROMETHEUS_MACHINE_NS 60000000000LL /* age at which machine figures go */
@@ -251,8 +251,17 @@ static int prometheus_on_lost(void *f, const struct store_series *s, uint64_t n)
 	return 0;
 }
 
-const struct store_newer prometheus_newer = {.point = prometheus_on_point,
-					     .lost = prometheus_on_lost};
+/* Points of a gauge before its newest chunk: its value is not theirs. */
+static int prometheus_on_older(void *f, const struct store_series *s, uint64_t n)
+{
+	struct prometheus *p = f;
+
+	p->left_out += prometheus_series(p, s) == UINT32_MAX ? n : 0;
+	return 0;
+}
+
+const struct store_newer prometheus_newer = {
+	.point = prometheus_on_point, .lost = prometheus_on_lost, .older = prometheus_on_older};
 
 /* ---- lists ---------------------------------------------------------------------------- */
 
@@ -308,12 +317,9 @@ static void prometheus_list_make(struct prometheus_list *l, enum prometheus_kind
 
 void prometheus_list_series(struct prometheus_list *l, const struct prometheus *p, bool ended)
 {
-	struct timespec now;
-	int64_t oldest;
+	int64_t oldest = now_read(CLOCK_REALTIME) - PROMETHEUS_MACHINE_NS;
 	size_t i;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	oldest = now.tv_sec * 1000000000LL + now.tv_nsec - PROMETHEUS_MACHINE_NS;
 	for (i = 0; i < p->n; i++)
 		if (!p->entries[i].machine || (!ended && p->entries[i].time_ns >= oldest))
 			prometheus_list_add(l, &p->entries[i]);

@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 /* ---- buckets --------------------------------------------------------------------- */
@@ -139,13 +140,11 @@ static const struct prometheus_unit prometheus_units[] = {
 static bool prometheus_is_reserved(const char *name)
 {
 	static const char *const endings[] = {"_total", "_count", "_sum", "_bucket", "_info"};
-	size_t n = strlen(name), k, i;
+	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(endings); i++) {
-		k = strlen(endings[i]);
-		if (n > k && strcmp(name + n - k, endings[i]) == 0)
+	for (i = 0; i < ARRAY_LEN(endings); i++)
+		if (text_ends(name, endings[i]))
 			return true;
-	}
 	return false;
 }
 

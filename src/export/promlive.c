@@ -6,10 +6,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/now.h"
 #include "export/prometheus_priv.h"
 
 #define PROMLIVE_BATCH 262144u /* points between two looks at the clock */
@@ -40,14 +40,6 @@ void promlive_free(struct promlive *p)
 	free(p);
 }
 
-static int64_t promlive_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
 int promlive_read(struct promlive *p, struct store_reader *r, const struct store_run *run,
 		  int64_t deadline_ns, struct err *e)
 {
@@ -57,7 +49,7 @@ int promlive_read(struct promlive *p, struct store_reader *r, const struct store
 	do {
 		more = store_reader_newer(r, p->cursor, &prometheus_newer, p->known, PROMLIVE_BATCH,
 					  e);
-	} while (more > 0 && promlive_now() < deadline_ns);
+	} while (more > 0 && now_read(CLOCK_MONOTONIC) < deadline_ns);
 	if (more < 0)
 		return more;
 	p->is_behind = more > 0;

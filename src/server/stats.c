@@ -8,71 +8,127 @@
 #include <math.h>
 
 #include "report/histquant.h"
-#include "report/sketch.h"
+#include "report/percentiles.h"
 #include "server/ask.h"
 #include "server/chart.h"
 
+#define STATS_TRIES 3 /* of a run whose oldest points are being dropped */
+
 /* Percentiles of one series. */
 struct stats_spread {
-	struct sketch sketch;
-	struct histquant *hist;
-	uint64_t n; /* points with a histogram */
+	double values[HISTQUANT_COLUMNS];
+	const char *how; /* how exact; NULL: they are not known */
 };
 
-static int stats_block(void *arg, const struct store_block *b)
-{
-	struct stats_spread *s = arg;
+/* ---- histograms ------------------------------------------------------------------------ */
 
-	sketch_add(&s->sketch, b->value, b->n);
-	return 0;
-}
+struct stats_hists {
+	struct histquant *sum;
+	uint64_t n;
+};
 
 static int stats_hist(void *arg, const struct store_point *p)
 {
-	struct stats_spread *s = arg;
+	struct stats_hists *h = arg;
 
 	if (p->hist)
-		histquant_add(s->hist, p->hist);
-	return ++s->n > STATS_POINTS_MAX ? -E2BIG : 0;
+		histquant_add(h->sum, p->hist);
+	return ++h->n > STATS_HISTS_MAX ? -E2BIG : 0;
 }
 
-/* Of `count` points in the range. 0 or -errno and *e; *ret: how exact, NULL: they are not
- * known. */
-static int stats_read_spread(const struct runview *v, const struct store_series *s,
-			     const struct store_range *range, uint64_t count,
-			     struct stats_spread *to, struct err *e, const char **ret)
+static int stats_of_hists(const struct runview *v, const struct store_series *s,
+			  const struct store_range *range, struct err *e, struct stats_spread *ret)
 {
+	struct stats_hists hists = {.sum = histquant_new()};
+	size_t i;
+	int err = store_reader_points(v->reader, s->host, s->id, range, stats_hist, &hists, e);
+
+	for (i = 0; !err && i < HISTQUANT_COLUMNS; i++)
+		ret->values[i] = histquant_get(hists.sum, histquant_percents[i]);
+	if (!err && !isnan(ret->values[0]))
+		ret->how = "within 7%";
+	histquant_free(hists.sum);
+	return err == -E2BIG ? 0 : err;
+}
+
+/* ---- values ------------------------------------------------------------------------------ */
+
+static bool stats_skip(void *arg, double min, double max, uint64_t n)
+{
+	return percentiles_skip(arg, min, max, n);
+}
+
+static void stats_take(void *arg, const double *values, size_t n, double min, double max)
+{
+	percentiles_add(arg, values, n, min, max);
+}
+
+/* 0; -ESTALE: points were dropped between two passes. */
+static int stats_pass(struct store_values *values, struct percentiles *p, struct err *e)
+{
+	const struct store_values_to to = {stats_skip, stats_take, p};
 	int err;
 
-	*ret = NULL;
-	if (s->kind != SINK_HISTOGRAM && count > STATS_POINTS_MAX)
-		return 0;
-	if (s->kind == SINK_HISTOGRAM) {
-		to->hist = histquant_new();
-		err = store_reader_points(v->reader, s->host, s->id, range, stats_hist, to, e);
-		if (err == -E2BIG)
-			return 0;
-		*ret = isnan(histquant_get(to->hist, 50)) ? NULL : "within 7%";
-		return err;
-	}
-	err = store_reader_blocks(v->reader, s->host, s->id, range, stats_block, to, e);
-	if (to->sketch.count)
-		*ret = sketch_is_exact(&to->sketch) ? "exact" : "within 0.4%";
+	do {
+		err = store_values_pass(values, &to, e);
+		if (!err)
+			err = percentiles_next(p);
+		else if (err > 0)
+			err = -ESTALE;
+	} while (err > 0);
 	return err;
 }
 
-static void stats_put_spread(struct json *j, struct stats_spread *s, const char *how)
+static int stats_try(const struct runview *v, const struct store_series *s,
+		     const struct store_range *range, struct err *e, struct stats_spread *ret)
+{
+	const struct store_ref ref = {s->host, s->id};
+	struct store_values *values;
+	struct percentiles *p;
+	size_t i, n_sample;
+	double *sample;
+	int err = store_values_open(v->reader, &ref, range, e, &values);
+
+	if (err)
+		return err;
+	if (store_values_count(values) > STATS_POINTS_MAX) {
+		store_values_close(values);
+		return 0;
+	}
+	p = percentiles_new(histquant_percents, HISTQUANT_COLUMNS, store_values_count(values));
+	sample = store_values_sample(values, &n_sample);
+	percentiles_guess(p, sample, n_sample);
+	err = stats_pass(values, p, e);
+	for (i = 0; !err && i < HISTQUANT_COLUMNS; i++)
+		ret->values[i] = percentiles_get(p, i);
+	if (!err && !isnan(ret->values[0]))
+		ret->how = "exact";
+	percentiles_free(p);
+	store_values_close(values);
+	return err;
+}
+
+static int stats_of_values(const struct runview *v, const struct store_series *s,
+			   const struct store_range *range, struct err *e, struct stats_spread *ret)
+{
+	int tries = 0, err;
+
+	do
+		err = stats_try(v, s, range, e, ret);
+	while (err == -ESTALE && ++tries < STATS_TRIES);
+	return err == -ESTALE ? 0 : err;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+static void stats_put_spread(struct json *j, const struct stats_spread *s)
 {
 	static const char *const names[HISTQUANT_COLUMNS] = {"p50", "p95", "p99"};
 	size_t i;
 
 	for (i = 0; i < HISTQUANT_COLUMNS; i++)
-		runview_json_number(j, names[i],
-				    !how      ? 0
-				    : s->hist ? histquant_get(s->hist, histquant_percents[i])
-					      : sketch_get(&s->sketch, histquant_percents[i]),
-				    how != NULL);
-	json_kstr(j, "percentiles", how);
+		runview_json_number(j, names[i], s->values[i], s->how != NULL);
+	json_kstr(j, "percentiles", s->how);
 }
 
 static void stats_put(struct json *j, const struct store_series *s, const struct runview_stat *st)
@@ -99,20 +155,18 @@ static int stats_one(struct json *j, const struct runview *v, const struct store
 {
 	struct stats_spread spread = {0};
 	struct runview_stat st;
-	const char *how = NULL;
 	int err = runview_stat(v, s, range, &st, e);
 
 	if (!err)
-		err = stats_read_spread(v, s, range, st.count, &spread, e, &how);
+		err = (s->kind == SINK_HISTOGRAM ? stats_of_hists : stats_of_values)(v, s, range, e,
+										     &spread);
 	if (!err) {
 		json_object(j);
 		chart_series(j, v, s, NULL);
 		stats_put(j, s, &st);
-		stats_put_spread(j, &spread, how);
+		stats_put_spread(j, &spread);
 		json_object_end(j);
 	}
-	sketch_done(&spread.sketch);
-	histquant_free(spread.hist);
 	return err;
 }
 
@@ -174,11 +228,5 @@ static void stats_ask(const struct route_ask *a, const struct runview *v, struct
 
 void stats_answer(const struct route_ask *a, struct http_reply *reply)
 {
-	struct server_run *run = server_take_run(a->server, a->args[0], reply);
-
-	if (!run)
-		return;
-	if (!ask_is_known(a, run, reply))
-		stats_ask(a, &run->v, reply);
-	server_give_run(a->server, run);
+	ask_run(a, reply, stats_ask);
 }

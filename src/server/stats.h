@@ -7,7 +7,9 @@
 
 #include "server/routes.h"
 
-#define STATS_POINTS_MAX (128u << 20) /* of a series, for percentiles */
+/* Of a series, for percentiles. */
+#define STATS_POINTS_MAX (512u << 20)
+#define STATS_HISTS_MAX (128u << 20)
 
 void stats_answer(const struct route_ask *a, struct http_reply *reply);
 

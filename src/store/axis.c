@@ -293,3 +293,21 @@ const char *values_view(struct column_codec *c, const unsigned char *p, size_t l
 	*ret = (struct points_view){n, a->time, a->step, a->thread, out->value};
 	return column_get_values(c, p + 1, len - 1, n, out->value);
 }
+
+const char *values_only(struct column_codec *c, const unsigned char *p, size_t len, size_t n,
+			double *ret)
+{
+	struct cur cur = {.p = p, .end = p + len};
+	const unsigned char *kind = cur_bytes(&cur, 1);
+	uint64_t bytes;
+
+	if (!kind || *kind > VALUES_SOME)
+		return "impossible values";
+	if (*kind == VALUES_SOME) {
+		cur_uvarint(&cur);
+		bytes = cur_uvarint(&cur);
+		if (bytes > COLUMN_BYTES_MAX || !cur_bytes(&cur, (size_t)bytes))
+			return "runs of rows are cut short";
+	}
+	return column_get_values(c, cur.p, (size_t)(cur.end - cur.p), n, ret);
+}

@@ -7,6 +7,7 @@
 #include "store/store_priv.h"
 
 #include <errno.h>
+#include <string.h>
 
 void chunkrow_bind(sqlite3_stmt *st, const struct chunk *c)
 {
@@ -170,10 +171,13 @@ static int chunkdata_bytes(struct chunkdata *d, const struct chunk *c, const str
 			   struct err *e)
 {
 	char *to;
-	int rc;
+	int rc = SQLITE_OK;
 
-	rc = d->pack ? sqlite3_blob_reopen(d->pack, c->pack)
-		     : sqlite3_blob_open(d->db, "main", "pack", "blob", c->pack, 0, &d->pack);
+	if (!d->pack)
+		rc = sqlite3_blob_open(d->db, "main", "pack", "blob", c->pack, 0, &d->pack);
+	else if (d->pack_id != c->pack) /* else it knows the pages of the row already */
+		rc = sqlite3_blob_reopen(d->pack, c->pack);
+	d->pack_id = c->pack;
 	if (rc != SQLITE_OK) {
 		sqlite3_blob_close(d->pack);
 		d->pack = NULL;
@@ -245,6 +249,31 @@ int chunkdata_view(struct chunkdata *d, const struct chunk *c, struct err *e, st
 		return r;
 	why = (axis->moments ? moments_view : values_view)(d->columns, blob.body, blob.len,
 							   blob.count, axis, points, ret);
+	return why ? blob_bad(&id, e, BLOB_HEADER, why) : 0;
+}
+
+int chunkdata_values(struct chunkdata *d, const struct chunk *c, struct err *e,
+		     struct points *points, double *ret)
+{
+	const struct blob_id id = {d->path, "chunk", c->series, c->ordinal};
+	struct points_view view;
+	const char *why;
+	struct blob blob;
+	int r = chunkdata_bytes(d, c, &id, e);
+
+	if (r == 0)
+		r = blob_open(d->codec, &id, d->bytes.data, c->len, e, &blob);
+	if (r < 0)
+		return r;
+	if (blob.count != c->n || (blob.format != BLOB_VALUES && blob.format != BLOB_AT_MOMENTS))
+		return blob_bad(&id, e, 0, "its data are not what its row states");
+	if (blob.format == BLOB_AT_MOMENTS && !moments_has_values(&blob.body, &blob.len)) {
+		r = chunkdata_view(d, c, e, points, &view);
+		if (r == 0)
+			memcpy(ret, view.value, view.n * sizeof(*ret));
+		return r;
+	}
+	why = values_only(d->columns, blob.body, blob.len, c->n, ret);
 	return why ? blob_bad(&id, e, BLOB_HEADER, why) : 0;
 }
 

@@ -326,6 +326,10 @@ const char *values_points(struct column_codec *c, const unsigned char *p, size_t
 const char *values_view(struct column_codec *c, const unsigned char *p, size_t len, size_t n,
 			struct axis *a, struct points *out, struct points_view *ret);
 
+/* Only the n values, without a look at the axis. */
+const char *values_only(struct column_codec *c, const unsigned char *p, size_t len, size_t n,
+			double *ret);
+
 /* ---- moments.c: several axes as one row, their times told by each other -------- */
 
 #define MOMENTS_MAX 16u /* columns of times */
@@ -365,6 +369,9 @@ const char *moments_points(struct column_codec *c, const unsigned char *p, size_
 			   struct axis *a, struct points *out);
 const char *moments_view(struct column_codec *c, const unsigned char *p, size_t len, size_t n,
 			 struct axis *a, struct points *out, struct points_view *ret);
+
+/* Are a body's values no durations, but as in format 6? Then those are what is left of it. */
+bool moments_has_values(const unsigned char **p, size_t *len);
 
 /* ---- merged.c: several commits as one row ------------------------------------- */
 

@@ -63,6 +63,21 @@ static void crew_close(struct crew_hand *w)
 	w->is_open = false;
 }
 
+void crew_file_init(struct crew_file *f, const struct hosts_one *h)
+{
+	const char *name = sqlite3_db_filename(h->db, "main");
+
+	*f = (struct crew_file){.frozen = h->frozen, .dev = h->dev, .ino = h->ino};
+	if (name && *name) /* else a copy in memory */
+		f->path = xstrndup(h->path, strlen(h->path));
+}
+
+void crew_file_done(struct crew_file *f)
+{
+	free(f->path);
+	f->path = NULL;
+}
+
 /* Is it still the file that the reader has open? Another one has other series. */
 static bool crew_is_same(const struct crew_file *f)
 {
@@ -71,11 +86,32 @@ static bool crew_is_same(const struct crew_file *f)
 	return stat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino;
 }
 
+int crew_connect(const struct crew_file *f, struct err *e, sqlite3 **ret)
+{
+	struct buf told;
+	sqlite3 *db = NULL;
+	int r;
+
+	if (!f->path)
+		return -ENOENT;
+	buf_init(&told, CREW_WARNING_MAX);
+	r = f->frozen ? db_open_frozen(f->path, e, &db) : db_open_reader(f->path, &told, e, &db);
+	buf_done(&told);
+	if (r == 0 && !crew_is_same(f))
+		r = -ESTALE;
+	if (r == 0)
+		r = db_exec(db, CREW_CACHE, e);
+	if (r == 0)
+		*ret = db;
+	else
+		sqlite3_close_v2(db);
+	return r;
+}
+
 /* As the reader has it open. What is wrong with a file is told by the reader. */
 static int crew_open(struct crew_hand *w, uint32_t file, struct err *e)
 {
 	const struct crew_file *f = &w->c->files[file];
-	struct buf told;
 	int r;
 
 	if (w->tried && w->file == file)
@@ -83,16 +119,7 @@ static int crew_open(struct crew_hand *w, uint32_t file, struct err *e)
 	crew_close(w);
 	w->file = file;
 	w->tried = true;
-	if (!f->path)
-		return -ENOENT;
-	buf_init(&told, CREW_WARNING_MAX);
-	r = f->frozen ? db_open_frozen(f->path, e, &w->h.db)
-		      : db_open_reader(f->path, &told, e, &w->h.db);
-	buf_done(&told);
-	if (r == 0 && !crew_is_same(f))
-		r = -ESTALE;
-	if (r == 0)
-		r = db_exec(w->h.db, CREW_CACHE, e);
+	r = crew_connect(f, e, &w->h.db);
 	if (r < 0)
 		return r;
 	w->h.path = f->path;
@@ -183,14 +210,8 @@ static void crew_find_files(struct crew *c)
 	for (i = 0; i < c->n; i++) {
 		const struct hosts_one *h = &c->r->hosts[c->series[i].ref.host];
 		struct crew_file *f = &c->files[c->series[i].ref.host];
-		const char *name = sqlite3_db_filename(h->db, "main");
-
-		if (f->path || !name || !*name) /* a copy in memory */
-			continue;
-		f->path = xstrndup(h->path, strlen(h->path));
-		f->frozen = h->frozen;
-		f->dev = h->dev;
-		f->ino = h->ino;
+		if (!f->path)
+			crew_file_init(f, h);
 	}
 }
 
@@ -244,7 +265,7 @@ void crew_done(struct crew *c)
 	atomic_store(&c->stop, true);
 	crew_end(c);
 	for (i = 0; c->files && i < c->r->n_hosts; i++)
-		free(c->files[i].path);
+		crew_file_done(&c->files[i]);
 	free(c->files);
 	free(c->states);
 }

@@ -4,6 +4,7 @@
  * what was set aside.
  */
 #include "base/mem.h"
+#include "base/text.h"
 #include "store/place.h"
 #include "store/store_priv.h"
 #include "wire/rendezvous.h"
@@ -24,17 +25,10 @@ static size_t files_aside(const char *name)
 	return (size_t)(at - name) + 3;
 }
 
-static bool files_ends_in(const char *name, const char *end)
-{
-	size_t n = strlen(name), k = strlen(end);
-
-	return n > k && strcmp(name + n - k, end) == 0;
-}
-
 static int files_is_one(const struct dirent *d)
 {
-	return d->d_name[0] != '.' && (files_ends_in(d->d_name, ".db") ||
-				       files_ends_in(d->d_name, ".live") || files_aside(d->d_name));
+	return d->d_name[0] != '.' && (text_ends(d->d_name, ".db") ||
+				       text_ends(d->d_name, ".live") || files_aside(d->d_name));
 }
 
 static bool files_is_live(const char *dir, const char *file)
@@ -75,7 +69,7 @@ static int files_one(const char *dir, const char *name,
 	if (files_aside(name)) {
 		f.path = path;
 		r = fn(arg, &f);
-	} else if (files_ends_in(name, ".db")) {
+	} else if (text_ends(name, ".db")) {
 		r = files_host(dir, name, fn, arg);
 	} else { /* a pointer: stands for the file if there is none */
 		file = xasprintf("%.*s.db", (int)strlen(name) - 5, name);

@@ -5,6 +5,7 @@
 #include "store/folder.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "store/store_priv.h"
 #include "wire/rendezvous.h"
 
@@ -22,13 +23,6 @@
 #define FOLDER_MAGIC_AT 68 /* of application_id in a database, big-endian */
 
 /* ---- looking -------------------------------------------------------------------- */
-
-static bool folder_ends_in(const char *name, const char *end)
-{
-	size_t n = strlen(name), k = strlen(end);
-
-	return n > k && strcmp(name + n - k, end) == 0;
-}
 
 /* Closing a descriptor of a database drops locks that this process has on it: so only
  * of files that it has not open. */
@@ -114,9 +108,9 @@ static int folder_databases(int fd, const char *dir, struct folder_info *info, s
 		if (one->d_name[0] == '.' ||
 		    fstatat(fd, one->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 			continue;
-		if (folder_ends_in(one->d_name, ".db"))
+		if (text_ends(one->d_name, ".db"))
 			folder_look_at_database(fd, one->d_name, info);
-		if (folder_ends_in(one->d_name, ".live")) {
+		if (text_ends(one->d_name, ".live")) {
 			info->is_away = info->is_run = true;
 			folder_note_time(&st, info);
 		}
@@ -157,8 +151,8 @@ bool folder_is_written(const char *dir)
 	bool is = false;
 
 	while (d && !is && (one = readdir(d)))
-		is = folder_ends_in(one->d_name, ".live") ||
-		     (folder_ends_in(one->d_name, ".db.lock") &&
+		is = text_ends(one->d_name, ".live") ||
+		     (text_ends(one->d_name, ".db.lock") &&
 		      rendezvous_is_locked(dirfd(d), one->d_name) == 1);
 	if (d)
 		closedir(d);
@@ -311,7 +305,7 @@ int folder_remove(const char *dir, bool any, struct err *e)
 	const char *name;
 	int parent, r;
 
-	while (strlen(where) > 1 && folder_ends_in(where, "/"))
+	while (strlen(where) > 1 && text_ends(where, "/"))
 		where[strlen(where) - 1] = '\0';
 	slash = strrchr(where, '/');
 	name = slash ? slash + 1 : where;
@@ -350,7 +344,7 @@ int folder_sweep(const char *root, struct err *e)
 	copy = dup(fd);
 	d = copy < 0 ? NULL : fdopendir(copy);
 	while (d && (one = readdir(d)))
-		if (one->d_name[0] == '.' && folder_ends_in(one->d_name, ".removed") &&
+		if (one->d_name[0] == '.' && text_ends(one->d_name, ".removed") &&
 		    folder_delete(fd, root, one->d_name, e) == 0)
 			n++;
 	if (d)

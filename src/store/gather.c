@@ -4,6 +4,7 @@
  * points from all rows, oldest first. One series at a time is in memory.
  */
 #include "base/mem.h"
+#include "store/heap.h"
 #include "store/store_priv.h"
 
 #include <errno.h>
@@ -94,22 +95,6 @@ static int gather_open(struct gather *g, struct fold_row *from, struct gather_ro
 
 /* ---- a heap of rows by series ------------------------------------------------------- */
 
-static void gather_down(struct gather *g, size_t i)
-{
-	uint64_t v = g->heap[i];
-	size_t child;
-
-	while ((child = 2 * i + 1) < g->n_heap) {
-		if (child + 1 < g->n_heap && g->heap[child + 1] < g->heap[child])
-			child++;
-		if (g->heap[child] >= v)
-			break;
-		g->heap[i] = g->heap[child];
-		i = child;
-	}
-	g->heap[i] = v;
-}
-
 /* All rows whose next points are of this kind. */
 static void gather_fill(struct gather *g, bool is_hist)
 {
@@ -119,8 +104,7 @@ static void gather_fill(struct gather *g, bool is_hist)
 	for (i = 0; i < g->n_rows; i++)
 		if (g->rows[i].live && g->rows[i].is_hist == is_hist)
 			g->heap[g->n_heap++] = (uint64_t)g->rows[i].series << 32 | i;
-	for (i = g->n_heap / 2; i > 0; i--)
-		gather_down(g, i - 1);
+	heap_make(g->heap, g->n_heap);
 }
 
 /* The row on top has given its block: take its next one. */
@@ -137,7 +121,7 @@ static int gather_pop(struct gather *g, bool is_hist)
 	else
 		g->heap[0] = g->heap[--g->n_heap];
 	if (g->n_heap)
-		gather_down(g, 0);
+		heap_down(g->heap, g->n_heap, 0);
 	return 0;
 }
 

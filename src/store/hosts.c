@@ -6,6 +6,7 @@
 #include "store/hosts.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -93,17 +94,11 @@ void store_reader_close(struct store_reader *r)
 	free(r);
 }
 
-static bool hosts_ends_in(const char *name, const char *end)
-{
-	size_t n = strlen(name), k = strlen(end);
-
-	return n > k && name[0] != '.' && strcmp(name + n - k, end) == 0;
-}
-
 /* A host has a file, or only a pointer to one that has not been copied yet. */
 static int hosts_is_db(const struct dirent *d)
 {
-	return hosts_ends_in(d->d_name, ".db") || hosts_ends_in(d->d_name, ".live");
+	return d->d_name[0] != '.' &&
+	       (text_ends(d->d_name, ".db") || text_ends(d->d_name, ".live"));
 }
 
 /* Open what is to be read of a host now. *ret_path is owned by the caller; NULL and 0:
@@ -200,7 +195,7 @@ static void hosts_add_entry(struct store_reader *r, const char *dir, const char 
 {
 	char *file, *path;
 
-	if (hosts_ends_in(name, ".db")) {
+	if (text_ends(name, ".db")) {
 		hosts_add(r, dir, name, first);
 		return;
 	}

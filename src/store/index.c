@@ -9,7 +9,9 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "store/codec.h"
+#include "wire/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -76,18 +78,11 @@ static char *index_path(const char *root)
 
 /* ---- is it as it was ------------------------------------------------------------- */
 
-static bool index_ends_in(const char *name, const char *end)
-{
-	size_t n = strlen(name), k = strlen(end);
-
-	return n > k && strcmp(name + n - k, end) == 0;
-}
-
 /* Readers make and delete these, and they say nothing of what is stored. */
 static bool index_is_passing(const char *name, const struct stat *st)
 {
-	return index_ends_in(name, "-shm") || index_ends_in(name, ".lock") ||
-	       (index_ends_in(name, "-wal") && st->st_size == 0);
+	return text_ends(name, "-shm") || text_ends(name, ".lock") ||
+	       (text_ends(name, "-wal") && st->st_size == 0);
 }
 
 static uint64_t index_key_of(const char *name, const struct stat *st)
@@ -134,7 +129,7 @@ static void index_look(const char *dir, struct index_state *ret)
 		    index_is_passing(one->d_name, &st))
 			continue;
 		/* A host's live database is elsewhere. */
-		away = away || index_ends_in(one->d_name, ".live");
+		away = away || text_ends(one->d_name, ".live");
 		ret->key += index_key_of(one->d_name, &st);
 		buf_printf(&ret->files, "%s/", one->d_name);
 		if (index_ns(&st.st_ctim) > ret->changed)
@@ -330,14 +325,6 @@ size_t index_reads(const struct index *x)
 	return x->reads;
 }
 
-static int64_t index_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* Take a run from the cache, if it is there and still right. */
 static bool index_from_cache(struct index *x, struct index_entry *entry, struct index_state *now,
 			     const char *dir)
@@ -378,8 +365,8 @@ const struct index_run *index_get(struct index *x, size_t i)
 		free(entry->run.files);
 		entry->run.files = xstrdup(buf_str(&now.files));
 		/* What cannot be read may be readable a moment later. */
-		entry->keep =
-			now.key && !entry->run.error && index_now() - now.changed > INDEX_RACE_NS;
+		entry->keep = now.key && !entry->run.error &&
+			      clock_ns(CLOCK_REALTIME) - now.changed > INDEX_RACE_NS;
 		x->changed |= entry->keep || entry->cached;
 		x->reads++;
 	}

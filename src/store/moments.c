@@ -308,3 +308,15 @@ const char *moments_points(struct column_codec *c, const unsigned char *p, size_
 	out->n += n;
 	return NULL;
 }
+
+bool moments_has_values(const unsigned char **p, size_t *len)
+{
+	struct cur cur = {.p = *p, .end = *p + *len};
+
+	cur_uvarint(&cur);
+	if (cur_uvarint(&cur) || cur.error)
+		return false;
+	*p = cur.p;
+	*len = (size_t)(cur.end - cur.p);
+	return true;
+}

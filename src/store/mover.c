@@ -4,6 +4,7 @@
  * copies one home now and then, and finishing what dead writers have left.
  */
 #include "base/mem.h"
+#include "base/text.h"
 #include "store/place.h"
 #include "store/store_priv.h"
 #include "wire/rendezvous.h"
@@ -240,11 +241,9 @@ void place_drop(const char *dir)
 	DIR *d = opendir(dir);
 	struct dirent *one;
 	char *pointer, *folder;
-	size_t n;
 
 	while (d && (one = readdir(d))) {
-		n = strlen(one->d_name);
-		if (n <= 5 || strcmp(one->d_name + n - 5, ".live") != 0)
+		if (!text_ends(one->d_name, ".live"))
 			continue;
 		pointer = xasprintf("%s/%s", dir, one->d_name);
 		folder = mover_private(dir, pointer, one->d_name);

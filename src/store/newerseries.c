@@ -48,12 +48,14 @@ static int newerseries_define(struct newer *w, uint32_t id)
 	return r;
 }
 
-static int newerseries_lose(struct newer *w, uint32_t id, struct cursor_series *c, uint64_t n)
+/* The next n points are only told of, if anybody wants to know. */
+static int newerseries_pass(struct newer *w, uint32_t id, struct cursor_series *c,
+			    int (*tell)(void *, const struct store_series *, uint64_t), uint64_t n)
 {
 	int r = w->series.id == id ? 0 : newerseries_define(w, id);
 
-	if (r == 0 && w->f->lost)
-		r = w->f->lost(w->arg, &w->series, n);
+	if (r == 0 && tell)
+		r = tell(w->arg, &w->series, n);
 	c->given += n;
 	return r;
 }
@@ -199,34 +201,44 @@ static int newerseries_decode(struct newer *w, uint32_t id, uint64_t ordinal, bo
 	return r;
 }
 
-/* Points in chunks up to `last`, which is the newest. */
-static int newerseries_chunks(struct newer *w, uint32_t id, struct cursor_series *s,
-			      const struct chunk *last)
+/* Pass over what need not be read of chunks up to `last`; where reading begins. */
+static int newerseries_begin(struct newer *w, uint32_t id, struct cursor_series *s,
+			     const struct chunk *last, uint64_t *ret)
 {
-	uint64_t end = last->start + last->n, ordinal = 0;
-	struct chunk c;
+	uint64_t end = last->start + last->n;
 	int r = 0;
 
 	if (w->skip && s->given < end) {
 		s->at = last->segment;
 		s->given = end;
 	}
-	if (s->given < end)
-		r = newerseries_find(w, id, s->given, last->ordinal, &ordinal);
+	if (w->f->older && s->kind == SINK_GAUGE && s->given < last->start)
+		r = newerseries_pass(w, id, s, w->f->older, last->start - s->given);
+	return r == 0 && s->given < end ? newerseries_find(w, id, s->given, last->ordinal, ret) : r;
+}
+
+/* Points in chunks up to `last`, which is the newest. */
+static int newerseries_chunks(struct newer *w, uint32_t id, struct cursor_series *s,
+			      const struct chunk *last)
+{
+	uint64_t end = last->start + last->n, ordinal = 0;
+	struct chunk c;
+	int r = newerseries_begin(w, id, s, last, &ordinal);
+
 	while (r == 0 && !w->stopped && s->given < end) {
 		r = newerseries_decode(w, id, ordinal, s->kind == SINK_HISTOGRAM, &c);
 		if (r < 0)
 			return r;
 		if (r == 0 || c.start >= end) { /* also the last one is gone by now */
 			s->at = last->segment;
-			return newerseries_lose(w, id, s, end - s->given);
+			return newerseries_pass(w, id, s, w->f->lost, end - s->given);
 		}
 		r = 0;
 		ordinal = (uint64_t)c.ordinal + 1;
 		if (c.start + c.n <= s->given)
 			continue;
 		if (c.start > s->given)
-			r = newerseries_lose(w, id, s, c.start - s->given);
+			r = newerseries_pass(w, id, s, w->f->lost, c.start - s->given);
 		if (r == 0)
 			r = newerseries_points(w, id, s, (size_t)(s->given - c.start), c.n,
 					       &c.segment);

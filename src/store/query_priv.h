@@ -194,6 +194,14 @@ struct queryone {
 	uint64_t count;             /* points in it, about */
 };
 
+/* Is what is asked for in a node? */
+enum queryone_how {
+	QUERYONE_NONE,
+	QUERYONE_SOME,
+	QUERYONE_ALL
+};
+/* After queryone_begin(). */
+enum queryone_how queryone_match(const struct queryone *x, const struct summary *s);
 /* Take what the transaction shows: kind, chunks, steps of the attempts; the tail is
  * in x->tail. */
 int queryone_begin(struct queryone *x);
@@ -276,6 +284,12 @@ struct crew {
 	atomic_int *states; /* of each series */
 	atomic_bool stop;
 };
+
+/* The file that a reader has open, freed by crew_file_done(); and a connection of its own to
+ * it for another thread. -ENOENT: it is in memory; -ESTALE: another file is there now. */
+void crew_file_init(struct crew_file *f, const struct hosts_one *h);
+void crew_file_done(struct crew_file *f);
+int crew_connect(const struct crew_file *f, struct err *e, sqlite3 **ret);
 
 /* 512-byte blocks that this thread has waited for from a disk; 0 if the system does not
  * count them: then nobody helps. */

@@ -13,13 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Is what is asked for in a node? */
-enum queryone_how {
-	QUERYONE_NONE,
-	QUERYONE_SOME,
-	QUERYONE_ALL
-};
-
 static enum queryone_how queryone_span(int64_t min, int64_t max, int64_t from, int64_t to)
 {
 	if (max < from || min > to)
@@ -39,7 +32,7 @@ static enum queryone_how queryone_left(const struct queryone *x, const struct su
 	return QUERYONE_NONE;
 }
 
-static enum queryone_how queryone_match(const struct queryone *x, const struct summary *s)
+enum queryone_how queryone_match(const struct queryone *x, const struct summary *s)
 {
 	const struct store_range *g = &x->ask->range;
 	enum queryone_how how = QUERYONE_ALL, next;

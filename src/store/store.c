@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "store/store_priv.h"
+#include "wire/clock.h"
 #include "wire/rendezvous.h"
 
 #include <errno.h>
@@ -115,22 +116,14 @@ void store_unprepare(struct store *s)
 	}
 }
 
-static int64_t store_clock(clockid_t id)
-{
-	struct timespec t;
-
-	clock_gettime(id, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 int64_t store_mono_ns(void)
 {
-	return store_clock(CLOCK_MONOTONIC);
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 int64_t store_utc_ns(void)
 {
-	return store_clock(CLOCK_REALTIME);
+	return clock_ns(CLOCK_REALTIME);
 }
 
 int store_abort(struct store *s, int r)

@@ -32,7 +32,7 @@ enum store_live {
 	STORE_LIVE_IN_PLACE /* in the run's folder */
 };
 
-#define STORE_COPY_NS 300000000000LL /* between copies of a live file elsewhere */
+#define STORE_COPY_NS 300000000000LL   /* between copies of a live file elsewhere */
 #define STORE_PATIENCE_NS 2000000000LL /* that store_close() waits for readers */
 
 struct store_options {
@@ -360,6 +360,30 @@ struct store_place {
 int store_reader_at(struct store_reader *r, const struct store_place *places, size_t n,
 		    struct err *e, struct store_point *ret);
 
+/* Only the values of a series, in no particular order, many times as fast: those that are
+ * stored when it is opened, without those that retention dropped. The reader must outlive
+ * it. -ENOENT: no such series; -EINVAL: it has histograms. */
+struct store_values;
+int store_values_open(struct store_reader *r, const struct store_ref *ref,
+		      const struct store_range *range, struct err *e, struct store_values **ret);
+void store_values_close(struct store_values *v);
+/* How many there are, about; at least as many. */
+uint64_t store_values_count(const struct store_values *v);
+/* Some of them, taken evenly (none if there are few); its own, but may be changed. */
+double *store_values_sample(struct store_values *v, size_t *ret_n);
+
+/* Called by several threads at once. */
+struct store_values_to {
+	/* n values, without NaN, lie in [min, max]: true: that is enough. */
+	bool (*skip)(void *arg, double min, double max, uint64_t n);
+	/* Values, NaN too, of which those that are not lie in [min, max]; n is at least 1. */
+	void (*take)(void *arg, const double *values, size_t n, double min, double max);
+	void *arg;
+};
+/* All of them; they may be passed over again. The caller and up to three threads with
+ * connections of their own read. 0; 1: retention has dropped some meanwhile; -errno. */
+int store_values_pass(struct store_values *v, const struct store_values_to *to, struct err *e);
+
 /* Join aligned results of several series: which[i] < n_groups is the group of
  * results[i]. out has n_groups * n_buckets. */
 struct store_band {
@@ -419,6 +443,9 @@ struct store_newer {
 	int (*event)(void *arg, const struct store_event *e);
 	/* Set; it may come once more as it was. */
 	int (*attr)(void *arg, unsigned host, uint32_t process, const char *key, const char *value);
+	/* The next n points of a gauge are older than its newest chunk: they are not read.
+	 * NULL: they come as points, or are lost. */
+	int (*older)(void *arg, const struct store_series *s, uint64_t n);
 };
 
 /* Call the functions (NULL: not wanted) for all that is newer than c, host by host:

@@ -3,6 +3,8 @@
  * sumtree.c - the summary tree of a series in the table summary: chunks are added
  * at its end, of each level only the last page is read and written.
  */
+#include "store/sumtree.h"
+
 #include "store/store_priv.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
  * from all rows, oldest first, then those of the next series.
  */
 #include "base/mem.h"
+#include "store/heap.h"
 #include "store/read_priv.h"
 
 #include <stdlib.h>
@@ -64,22 +65,6 @@ void tailrows_done(struct tailrows *t)
 	*t = (struct tailrows){0};
 }
 
-static void tailrows_down(struct tailrows *t, size_t i)
-{
-	uint64_t v = t->heap[i];
-	size_t child;
-
-	while ((child = 2 * i + 1) < t->n_heap) {
-		if (child + 1 < t->n_heap && t->heap[child + 1] < t->heap[child])
-			child++;
-		if (t->heap[child] >= v)
-			break;
-		t->heap[i] = t->heap[child];
-		i = child;
-	}
-	t->heap[i] = v;
-}
-
 void tailrows_begin(struct tailrows *t, bool is_hist)
 {
 	size_t i;
@@ -89,8 +74,7 @@ void tailrows_begin(struct tailrows *t, bool is_hist)
 	for (i = 0; i < t->n_rows; i++)
 		if (t->rows[i].live && t->rows[i].is_hist == is_hist)
 			t->heap[t->n_heap++] = (uint64_t)t->rows[i].series << 32 | i;
-	for (i = t->n_heap / 2; i > 0; i--)
-		tailrows_down(t, i - 1);
+	heap_make(t->heap, t->n_heap);
 }
 
 const struct tailrows_row *tailrows_next(const struct tailrows *t)
@@ -135,6 +119,6 @@ int tailrows_take(struct tailrows *t, struct points *points, struct hists *hists
 	else
 		t->heap[0] = t->heap[--t->n_heap];
 	if (t->n_heap)
-		tailrows_down(t, 0);
+		heap_down(t->heap, t->n_heap, 0);
 	return 0;
 }

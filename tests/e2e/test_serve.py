@@ -93,6 +93,7 @@ def test_port_that_is_taken(lapse):
         assert f"port {server.port} is taken by lapse, process {server.process.pid}" in done.stderr
 
 
+@pytest.mark.alone  # else another's server comes and goes on 8080
 def test_next_free_port(lapse):
     """Without --port it is one of a hundred, whoever has the first."""
     with socket.socket() as taken:

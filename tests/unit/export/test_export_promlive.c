@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_export_promlive.c - the last values of several runs in one text: each metric once,
- * types that disagree, what is new at the second look, and what OpenMetrics wants otherwise.
+ * types that disagree, long gauges, what is new at the second look, and what OpenMetrics wants
+ * otherwise.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -187,6 +188,67 @@ static void test_types_that_disagree(void **state)
 	promlive_free(runs[1]);
 }
 
+/* Gauges of several chunks (of 8,192 points), whose last points alone are read; the second
+ * one's name is that of spans, so none of its points is in a metric. */
+static void make_long(const char *id, size_t n)
+{
+	char *dir = xasprintf("%s/%s", root, id);
+	const struct store_options o = {.dir = dir, .host = "h"};
+	struct run_start run = {.start_ns = KNOWN_START};
+	struct sink_process p = {.uid = {1}, .role = "trainer", .program = "p", .rank = 0};
+	struct sink_series s = {.labels = "", .unit = "s", .help = "", .source = "record"};
+	struct sink_sample span, v[2];
+	struct store *store;
+	struct sink *sink;
+	struct err e = {0};
+	size_t i, k;
+
+	snprintf(run.id, sizeof(run.id), "%s", id);
+	assert_int_equal(store_open(&o, &e, &store), 0);
+	assert_int_equal(store_start(store, &run, &e), 0);
+	sink = store_sink(store);
+	sink->ops->process(sink, &p, &s.process);
+	s.name = "forward";
+	s.kind = SINK_SPAN;
+	span = (struct sink_sample){.time_ns = KNOWN_START, .step = 0, .value = 2e6};
+	sink->ops->series(sink, &s, &span.series);
+	sink->ops->samples(sink, &span, 1);
+	for (k = 0; k < 2; k++) {
+		s.name = k ? "span" : "loss";
+		s.unit = k ? "s" : "";
+		s.kind = SINK_GAUGE;
+		sink->ops->series(sink, &s, &v[k].series);
+	}
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < 2; k++) {
+			v[k].time_ns = KNOWN_START + (int64_t)i;
+			v[k].step = (int64_t)i;
+			v[k].value = (double)i;
+		}
+		sink->ops->samples(sink, v, 2);
+	}
+	assert_int_equal(sink->ops->commit(sink), 0);
+	assert_int_equal(store_close(store, &e), 0);
+	free(dir);
+}
+
+static void test_long_gauges(void **state)
+{
+	struct promlive *p;
+	char *text;
+
+	(void)state;
+	make_long("long", 20000);
+	p = read_run("long");
+	text = text_of(&p, 1, false);
+	has(text, "\nlapse_loss" RANK0("long", "") " 19999\n", 1);
+	has(text, "\nlapse_span_seconds{", 0);
+	has(text, "\nlapse_span_seconds_count{", 1);
+	has(text, "\nlapse_export_left_out_points{run=\"long\"} 20000\n", 1);
+	free(text);
+	promlive_free(p);
+}
+
 static void test_open_metrics(void **state)
 {
 	struct promlive *p = read_run("known");
@@ -237,9 +299,8 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_new),
-		cmocka_unit_test(test_each_metric_once),
-		cmocka_unit_test(test_types_that_disagree),
+		cmocka_unit_test(test_what_is_new),         cmocka_unit_test(test_each_metric_once),
+		cmocka_unit_test(test_types_that_disagree), cmocka_unit_test(test_long_gauges),
 		cmocka_unit_test(test_open_metrics),
 	};
 

@@ -178,12 +178,36 @@ static void test_walk(void **state)
 	assert_null(jsonwalk_get("{}", "a"));
 }
 
+/* Nanoseconds to the last digit, which a double has not. */
+static void test_ns(void **state)
+{
+	static const int64_t rows[] = {INT64_MAX, INT64_MIN, 1700000000123456789, -1, 0};
+	struct buf b;
+	struct json j;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		buf_init(&b, 1024);
+		json_init(&j, &b);
+		json_object(&j);
+		attrs_put_ns(&j, "until", rows[i]);
+		json_object_end(&j);
+		assert_true(attrs_ns(buf_str(&b), "until") == rows[i]);
+		assert_true(attrs_ns(buf_str(&b), "from") == 0);
+		buf_done(&b);
+	}
+	assert_true(attrs_ns("{\"until\":\"1700000000123456789\"}", "until") ==
+		    1700000000123456789);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),  cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_depth), cmocka_unit_test(test_json),
 		cmocka_unit_test(test_walk),  cmocka_unit_test(test_full),
+		cmocka_unit_test(test_ns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,6 +40,24 @@ void storetest_remove(char *dir)
 	free(dir);
 }
 
+int storetest_setup(void **state)
+{
+	*state = storetest_dir();
+	return 0;
+}
+
+int storetest_teardown(void **state)
+{
+	storetest_remove(*state);
+	return 0;
+}
+
+uint64_t storetest_random(uint64_t *state, uint64_t n)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (*state >> 33) % n;
+}
+
 char *storetest_path(const char *dir, const char *name)
 {
 	return xasprintf("%s/%s", dir, name);
@@ -204,4 +222,32 @@ size_t storetest_count(const char *dir, const char *prefix)
 		n += strncmp(one->d_name, prefix, strlen(prefix)) == 0;
 	closedir(d);
 	return n;
+}
+
+struct store_reader *storetest_reader(const char *dir)
+{
+	struct store_reader *r = NULL;
+	struct err e = {0};
+
+	if (store_reader_open(dir, &e, &r) < 0)
+		fail_msg("store_reader_open: %s", e.text);
+	return r;
+}
+
+void storetest_push_many(struct store *s, uint32_t series, size_t n, int64_t first)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		storetest_push(s, series, first + (int64_t)i, first + (int64_t)i,
+			       (double)(first + (int64_t)i));
+	storetest_commit(s);
+}
+
+double storetest_double(uint64_t bits)
+{
+	double v;
+
+	memcpy(&v, &bits, sizeof(v));
+	return v;
 }

@@ -16,6 +16,16 @@
 char *storetest_dir(void);
 void storetest_remove(char *dir);
 
+/* For cmocka: *state is such a folder. */
+int storetest_setup(void **state);
+int storetest_teardown(void **state);
+
+/* A number below n at random; the state is the test's, so that it is the same each time. */
+uint64_t storetest_random(uint64_t *state, uint64_t n);
+
+/* The double with these bits. */
+double storetest_double(uint64_t bits);
+
 /* DIR/NAME; the caller frees it. */
 char *storetest_path(const char *dir, const char *name);
 
@@ -30,6 +40,8 @@ uint32_t storetest_series(struct store *s, uint32_t process, const char *name, e
 /* One sample. */
 void storetest_push(struct store *s, uint32_t series, int64_t time, int64_t step, double value);
 void storetest_commit(struct store *s);
+/* n samples that count up from `first`, each at that time and step, and a commit. */
+void storetest_push_many(struct store *s, uint32_t series, size_t n, int64_t first);
 /* Fold and seal all; fold so that only full chunks are sealed. */
 void storetest_fold(struct store *s);
 void storetest_merge(struct store *s);
@@ -43,7 +55,9 @@ struct storetest_points {
 };
 struct storetest_points storetest_read(struct store_reader *r, uint32_t series,
 				       const struct store_range *range);
-/* The same with a reader opened for it. */
+/* Open a reader; the test fails if that fails. */
+struct store_reader *storetest_reader(const char *dir);
+/* As storetest_read(), with a reader opened for it. */
 struct storetest_points storetest_read_dir(const char *dir, uint32_t series);
 
 /* Run SQL on DIR/h.db with a connection of its own; the first column of the

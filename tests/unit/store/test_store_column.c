@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_store_column.c - the column codec: bytes worked out by hand from
- * docs/columns.md, awkward numbers bit for bit, sizes against entropies, damaged
- * bytes, memory that runs out. With AVX2 and without, which must agree.
+ * test_store_column.c - the column codec: awkward numbers bit for bit, sizes against
+ * entropies, damaged bytes, memory that runs out. With AVX2 and without, which must agree.
  */
 #include <errno.h>
 #include <math.h>
@@ -17,6 +16,7 @@
 
 #include "base/mem.h"
 #include "store/column.h"
+#include "storetest.h"
 
 static struct column_codec fast, plain = {.portable = true};
 static struct buf out, other;
@@ -120,145 +120,6 @@ static void test_no_room(void **unused)
 	buf_done(&b);
 }
 
-/* ---- bytes by hand -------------------------------------------------------------------- */
-
-#define INTS(...)                                                                                  \
-	(const int64_t[])                                                                          \
-	{                                                                                          \
-		__VA_ARGS__                                                                        \
-	}
-#define VALUES(...)                                                                                \
-	(const double[])                                                                           \
-	{                                                                                          \
-		__VA_ARGS__                                                                        \
-	}
-#define BYTES(...) (const unsigned char[]){__VA_ARGS__}, sizeof((unsigned char[]){__VA_ARGS__})
-
-static void check_ints(const unsigned char *p, size_t len, const int64_t *want, size_t n)
-{
-	int64_t got[16];
-	size_t i;
-
-	assert_null(column_get_ints(&fast, p, len, n, got));
-	assert_memory_equal(got, want, n * 8);
-	assert_null(column_get_ints(&plain, p, len, n, got));
-	assert_memory_equal(got, want, n * 8);
-	for (i = 0; i < len; i++) /* no shorter one is a column */
-		assert_non_null(column_get_ints(&fast, p, i, n, got));
-}
-
-static void check_values(const unsigned char *p, size_t len, const double *want, size_t n)
-{
-	double got[16];
-	size_t i;
-
-	assert_null(column_get_values(&fast, p, len, n, got));
-	assert_memory_equal(got, want, n * 8);
-	assert_null(column_get_values(&plain, p, len, n, got));
-	assert_memory_equal(got, want, n * 8);
-	for (i = 0; i < len; i++)
-		assert_non_null(column_get_values(&fast, p, i, n, got));
-}
-
-static void test_int_bytes(void **unused)
-{
-	(void)unused;
-	/* Constant: 7 three times. */
-	check_ints(BYTES(0x00, 7, 0, 0, 0, 0, 0, 0, 0), INTS(7, 7, 7), 3);
-	/* Raw. */
-	check_ints(
-		BYTES(0x01, 7, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f),
-		INTS(7, INT64_MAX), 2);
-	/* First differences: 10, then centre 2, no low bits, no symbols. */
-	check_ints(BYTES(0x05, 0x01, 0x14, 0x00, 0x04), INTS(10, 12, 14, 16), 4);
-	/* No differences, centre 5, two low bits: 0, 1, 2, 3. */
-	check_ints(BYTES(0x05, 0x00, 0x02, 0x0a, 0xe4), INTS(5, 6, 7, 8), 4);
-	/* Grid of 15 from 30; quotients 0, 1, 2, 3. */
-	check_ints(BYTES(0x15, 15, 60, 0x00, 0x02, 0x00, 0xe4), INTS(30, 45, 60, 75), 4);
-	/* Third differences 1 behind 0, 0, 0: their sums. */
-	check_ints(BYTES(0x05, 0x03, 0, 0, 0, 0x00, 0x02), INTS(0, 0, 0, 1, 4, 10, 20), 7);
-	/* Fourth ones 0 behind cubes. */
-	check_ints(BYTES(0x05, 0x04, 0, 2, 14, 38, 0x00, 0x00), INTS(0, 1, 8, 27, 64, 125, 216), 7);
-	/* Line from 100, slope 1.5 (98304 / 65536). */
-	check_ints(BYTES(0x05, 0x05, 0xc8, 0x01, 0x80, 0x80, 0x0c, 0x00, 0x00),
-		   INTS(100, 101, 103, 104, 106), 5);
-	/* Mean of weight 1/2 from level 8: residuals 4, 0, 0, 0; sums 16, 20, 20, 20. */
-	check_ints(BYTES(0x05, 0x08, 0x10, 0x03, 0x00, 0x04, 0x00), INTS(12, 10, 10, 10), 4);
-	/* Exceptions: none, twice, from 1 on; elsewhere 9. */
-	check_ints(BYTES(0x0d, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x00, 0x00, 0x12),
-		   INTS(9, INT64_MIN, INT64_MIN, 9), 4);
-	/* Two runs: lengths 1 and two low bits 2 and 0, numbers 4 and 4 + 1. */
-	check_ints(BYTES(0x45, 2, 0x00, 0x02, 0x02, 0x02, 0x00, 0x01, 0x08, 0x02), INTS(4, 4, 4, 5),
-		   4);
-}
-
-static void test_symbol_bytes(void **unused)
-{
-	(void)unused;
-	/* Symbols 64 and 65, each 512 of 1024. The encoder begins with 65536 and the
-	 * last: (65536 / 512) * 1024 + 512 = 131584; then (131584 / 512) * 1024 =
-	 * 263168 = 0x40400. Table: from 64 to 65, Golomb code 0 (two bits), changes of
-	 * the level from 1 by 0 and 0: two ones. */
-	check_ints(BYTES(0x05, 0x00, 0x40, 0x0e, 0x40, 0x41, 0x0c, 0x00, 0x00, 0x04, 0x04, 0x00),
-		   INTS(7, 8), 2);
-	/* Symbols 64 and 128 (octave 6, so 64 + six bits): level 1, 63 times 0, level
-	 * 1: changes 0, -1 (number 1), 62 of 0, +1 (number 2). Number 1 and 2 of code 0
-	 * are 010 and 011 with the leading bit first: bits 0, 1, 0 and 0, 1, 1. The bits
-	 * are 00 1 010 1{62} 011, 71 in all. Six raw bits: 36, so 7 and 7 + 100. */
-	check_ints(BYTES(0x05, 0x00, 0x40, 0x0e, 0x40, 0x80, 0xd4, 0xff, 0xff, 0xff, 0xff, 0xff,
-			 0xff, 0xff, 0x6f, 0x00, 0x00, 0x04, 0x04, 0x00, 0x24),
-		   INTS(7, 107), 2);
-}
-
-static void test_value_bytes(void **unused)
-{
-	(void)unused;
-	check_values(BYTES(0x00, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f), VALUES(1, 1), 2);
-	/* Tenths: centre 570, two low bits. */
-	check_values(BYTES(0x02, 1, 0x00, 0x02, 0xf4, 0x08, 0xe4), VALUES(57.0, 57.1, 57.2, 57.3),
-		     4);
-	/* Exceptions NaN 0x7ff8000000000001 at 1, then the same at 3; else 2. */
-	check_values(BYTES(0x0a, 0, 2, 1, 0, 1, 0, 0, 0, 0, 0, 0xf8, 0x7f, 1, 1, 0x00, 0x00, 0x04),
-		     (const double *)(const uint64_t[]){0x4000000000000000, 0x7ff8000000000001,
-							0x4000000000000000, 0x7ff8000000000001},
-		     4);
-	/* Floats: 1.0f is 0x3f800000, the next 0x3f800001; -1.5f is -0x3fc00000. */
-	check_values(BYTES(0x03, 0x00, 0x01, 0x80, 0x80, 0x80, 0xf8, 0x07, 0x02),
-		     VALUES(1.0, 1.00000011920928955078125), 2);
-	check_values(BYTES(0x03, 0x00, 0x00, 0xff, 0xff, 0xff, 0xfb, 0x07), VALUES(-1.5, -1.5), 2);
-	/* Doubles: 1.0 is 0x3ff0000000000000. */
-	check_values(
-		BYTES(0x04, 0x00, 0x01, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0xf0, 0x7f, 0x02),
-		VALUES(1.0, 1.0 + 0x1p-52), 2);
-	/* Dictionary of 2: a raw column of 17 bytes, 0.5 and 3; positions 1, 0, 1. */
-	check_values(BYTES(0x06, 1, 17, 0, 0x01, 0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 0, 0, 0, 0, 0, 0,
-			   0x08, 0x40, 0x00, 0x01, 0x00, 0x05),
-		     VALUES(3, 0.5, 3), 3);
-}
-
-static void test_constant(void **unused)
-{
-	static const double v[] = {-0.0, -0.0, -0.0};
-	static const int64_t none[] = {COLUMN_NONE, COLUMN_NONE};
-	int64_t i = 0;
-	double d = 1;
-
-	(void)unused;
-	buf_reset(&out);
-	assert_int_equal(column_put_values(&fast, &out, v, 3), 0);
-	assert_int_equal(out.len, 9);
-	assert_true(column_constant_value((unsigned char *)out.data, out.len, &d));
-	assert_memory_equal(&d, v, 8);
-	buf_reset(&out);
-	assert_int_equal(column_put_ints(&fast, &out, none, 2), 0);
-	assert_true(column_constant_int((unsigned char *)out.data, out.len, &i));
-	assert_true(i == COLUMN_NONE);
-	assert_false(column_constant_int((unsigned char *)out.data, 8, &i));
-	buf_reset(&out);
-	assert_int_equal(column_put_ints(&fast, &out, INTS(1, 2, 3), 3), 0);
-	assert_false(column_constant_int((unsigned char *)out.data, out.len, &i));
-}
-
 /* ---- round trips ----------------------------------------------------------------------- */
 
 static uint64_t random64(void)
@@ -280,14 +141,6 @@ static double random_normal(void)
 	return sqrt(-2 * log(1 - random_unit())) * cos(6.283185307179586 * random_unit());
 }
 
-static double from_bits(uint64_t bits)
-{
-	double v;
-
-	memcpy(&v, &bits, 8);
-	return v;
-}
-
 /* Streams of doubles, taken as integers too: kind, position, number before. */
 #define KINDS 34
 
@@ -301,19 +154,21 @@ static double stream_odd(unsigned kind, size_t i, double last)
 
 	switch (kind) {
 	case 0: /* any bits */
-		return from_bits(random64());
+		return storetest_double(random64());
 	case 1: /* odd ones only */
-		return from_bits(odd[random64() % 10]);
+		return storetest_double(odd[random64() % 10]);
 	case 2: /* decimals with odd ones between */
-		return random64() % 20 ? (double)(random64() % 1000) / 100 : from_bits(odd[i % 10]);
+		return random64() % 20 ? (double)(random64() % 1000) / 100
+				       : storetest_double(odd[i % 10]);
 	case 3: /* floats likewise */
-		return random64() % 20 ? (double)(float)random_normal() : from_bits(odd[i % 8]);
+		return random64() % 20 ? (double)(float)random_normal()
+				       : storetest_double(odd[i % 8]);
 	case 4: /* NaN in long runs */
-		return i / 300 % 2 ? from_bits(odd[i / 600 % 3]) : 0.25 * (double)i;
+		return i / 300 % 2 ? storetest_double(odd[i / 600 % 3]) : 0.25 * (double)i;
 	case 5: /* denormals */
-		return from_bits(random64() >> 13 | (random64() & 1ull << 63));
+		return storetest_double(random64() >> 13 | (random64() & 1ull << 63));
 	case 6: /* NaN payloads that count */
-		return from_bits(0x7ff8000000000000 + i);
+		return storetest_double(0x7ff8000000000000 + i);
 	case 7: /* both zeros */
 		return random64() % 2 ? 0.0 : -0.0;
 	case 8: /* far apart */
@@ -321,7 +176,7 @@ static double stream_odd(unsigned kind, size_t i, double last)
 	case 9: /* nearly constant */
 		return random64() % 500 ? 3.14 : last + 1e300;
 	default: /* constant but for the last bit of one */
-		return from_bits(0x4000000000000000 + (i == 77));
+		return storetest_double(0x4000000000000000 + (i == 77));
 	}
 }
 
@@ -353,8 +208,8 @@ static double stream_even(unsigned kind, size_t i, double last)
 	case 22:
 		return 1e-4 * (0.5 + 0.5 * cos(3.14159265 * (double)i / 8192));
 	case 23: /* bfloat16, both signs */
-		return (double)(float)from_bits((uint64_t)(random64() % 1000) << 45 |
-						(random64() & 1) << 63 | 0x3fe0000000000000);
+		return (double)(float)storetest_double((uint64_t)(random64() % 1000) << 45 |
+						       (random64() & 1) << 63 | 0x3fe0000000000000);
 	default:
 		return 4096 * rint(100 * random_normal());
 	}
@@ -364,23 +219,25 @@ static double stream_int(unsigned kind, size_t i, uint64_t last)
 {
 	switch (kind) {
 	case 25: /* times of a timer */
-		return from_bits(1700000000000000000u + i * 1000000000 + random64() % 8000000);
+		return storetest_double(1700000000000000000u + i * 1000000000 +
+					random64() % 8000000);
 	case 26: /* steps, some none */
-		return from_bits(random64() % 3 ? i : 1ull << 63);
+		return storetest_double(random64() % 3 ? i : 1ull << 63);
 	case 27: /* none at both ends */
-		return from_bits(i < 5 || i > 90 ? 1ull << 63 : 1000 + i);
+		return storetest_double(i < 5 || i > 90 ? 1ull << 63 : 1000 + i);
 	case 28: /* extremes */
-		return from_bits(random64() % 2 ? (uint64_t)INT64_MAX : 1 + (1ull << 63));
+		return storetest_double(random64() % 2 ? (uint64_t)INT64_MAX : 1 + (1ull << 63));
 	case 29: /* of a few threads */
-		return from_bits(40000 + random64() % 4);
+		return storetest_double(40000 + random64() % 4);
 	case 30: /* a walk with jumps */
-		return from_bits(last + random64() % 64 + (random64() % 256 ? 0 : random64() >> 9));
+		return storetest_double(last + random64() % 64 +
+					(random64() % 256 ? 0 : random64() >> 9));
 	case 31: /* every width */
-		return from_bits(random64() >> random64() % 64);
+		return storetest_double(random64() >> random64() % 64);
 	case 32: /* a cycle of large ones */
-		return from_bits((i % 50) * 0x123456789abcdefu);
+		return storetest_double((i % 50) * 0x123456789abcdefu);
 	default: /* steps that begin anew */
-		return from_bits(i < 60 ? i : i - 50);
+		return storetest_double(i < 60 ? i : i - 50);
 	}
 }
 
@@ -599,8 +456,6 @@ static void test_fast_to_decode(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_int_bytes),   cmocka_unit_test(test_symbol_bytes),
-		cmocka_unit_test(test_value_bytes), cmocka_unit_test(test_constant),
 		cmocka_unit_test(test_round_trips), cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_damage),      cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_no_room),     cmocka_unit_test(test_fast_to_decode),

@@ -16,18 +16,6 @@
 
 #include "storetest.h"
 
-static int setup(void **state)
-{
-	*state = storetest_dir();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	storetest_remove(*state);
-	return 0;
-}
-
 static const uint8_t ring[16] = {0xaa, 1, 2};
 
 static void push_position(struct store *s, uint32_t lane, uint64_t pos)
@@ -521,20 +509,32 @@ static void test_large_commit_that_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_positions, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_rollback_forgets, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_empty_commit_writes_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_one_row_and_one_seq_a_commit, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_definitions_are_found_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_conflict_is_told_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_bad_calls_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_busy, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_stats, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_large_commit, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_large_commit_of_many_series, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_large_commits_wait, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_large_commit_that_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_positions, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_rollback_forgets, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_empty_commit_writes_nothing, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_one_row_and_one_seq_a_commit, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_definitions_are_found_again, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_conflict_is_told_once, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_bad_calls_are_refused, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_full_disk, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_busy, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_stats, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_large_commit, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_large_commit_of_many_series, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_large_commits_wait, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_large_commit_that_fails, storetest_setup,
+						storetest_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,18 +26,6 @@
 
 #define SAMPLES 50 /* in each commit of the writer that is killed */
 
-static int setup(void **state)
-{
-	*state = storetest_dir();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	storetest_remove(*state);
-	return 0;
-}
-
 /* Commit for ever: sample k of all has value k; after commit c the lane is at
  * position c. After each commit one byte goes to fd. */
 static void write_forever(const char *dir, int fd, bool no_wal)
@@ -563,18 +551,28 @@ static void test_damage_met_while_writing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_kill, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_kill_without_wal, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_kill_in_a_fold, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_read_while_written, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_second_writer, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_modes, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_deleted_file, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_deleted_folder, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_full_file_system, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_damaged_file, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_set_aside_is_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_damage_met_while_writing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_kill, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_kill_without_wal, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_kill_in_a_fold, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_read_while_written, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_second_writer, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_modes, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_deleted_file, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_deleted_folder, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_full_file_system, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_file, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_set_aside_is_told, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_damage_met_while_writing, storetest_setup,
+						storetest_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,18 +31,6 @@ enum {
 	STEP
 };
 
-static int setup(void **state)
-{
-	*state = storetest_dir();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	storetest_remove(*state);
-	return 0;
-}
-
 /* A copy of a stored database as DIR/h.db. */
 static char *take(const char *dir, const char *which)
 {
@@ -279,10 +267,11 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_ended, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_live, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_same_schema, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ended, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_live, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_same_schema, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_damaged, storetest_setup, storetest_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,18 +22,6 @@
 #define LOOP_SERIES 8u
 #define LOOP_STEPS 3000u
 
-static int setup(void **state)
-{
-	*state = storetest_dir();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	storetest_remove(*state);
-	return 0;
-}
-
 static uint64_t draw(uint64_t *seed)
 {
 	*seed ^= *seed << 13;
@@ -580,11 +568,15 @@ int main(void)
 		cmocka_unit_test(test_claims),
 		cmocka_unit_test(test_any),
 		cmocka_unit_test(test_axis_of_noise),
-		cmocka_unit_test_setup_teardown(test_loop, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_long_loop, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_wide_loop, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_retention, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hostile_streams, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_loop, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_long_loop, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_wide_loop, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_retention, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_hostile_streams, storetest_setup,
+						storetest_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is newer than a cursor: every point, event and definition exactly once,
- * whatever is committed, folded, dropped or killed meanwhile.
+ * test_store_newer.c - what is newer than a cursor, in worlds that change at random: every
+ * point, event and definition exactly once, whatever is committed, folded, dropped or killed.
  */
 #include "storetest.h"
 
 #include "base/mem.h"
 #include "store/read_priv.h"
 
-#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,14 +23,14 @@ static uint64_t rng_state;
 
 static uint32_t rng(uint32_t n)
 {
-	rng_state = rng_state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)((rng_state >> 33) % n);
+	return (uint32_t)storetest_random(&rng_state, n);
 }
 
 /* What a reader was told so far, and what it will have been told if the call goes well. */
 struct told {
 	struct storetest_points points[SERIES + 1];
-	uint64_t lost[SERIES + 1], end[SERIES + 1]; /* end: number of the next point */
+	uint64_t lost[SERIES + 1], older[SERIES + 1], end[SERIES + 1]; /* end: of the next point */
+	size_t since[SERIES + 1]; /* where points begin of which none is left out */
 	unsigned n_series, n_events, n_attrs, n_processes;
 	char last_attr[16];
 	int fail_after; /* calls until a function fails; -1: never */
@@ -88,6 +87,17 @@ static int told_lost(void *arg, const struct store_series *s, uint64_t n)
 	return 0;
 }
 
+static int told_older(void *arg, const struct store_series *s, uint64_t n)
+{
+	struct told *t = arg;
+
+	assert_int_equal(s->kind, SINK_GAUGE);
+	t->older[s->id] += n;
+	t->since[s->id] = t->points[s->id].n;
+	t->end[s->id] += n;
+	return told_fail(t);
+}
+
 static int told_event(void *arg, const struct store_event *e)
 {
 	struct told *t = arg;
@@ -108,8 +118,20 @@ static int told_attr(void *arg, unsigned host, uint32_t process, const char *key
 	return 0;
 }
 
-static const struct store_newer told_ops = {told_process, told_series, told_point,
-					    told_lost,    told_event,  told_attr};
+static const struct store_newer told_ops = {.process = told_process,
+					    .series = told_series,
+					    .point = told_point,
+					    .lost = told_lost,
+					    .event = told_event,
+					    .attr = told_attr};
+/* For who wants no more of a gauge than its newest point. */
+static const struct store_newer told_newest_ops = {.process = told_process,
+						   .series = told_series,
+						   .point = told_point,
+						   .lost = told_lost,
+						   .event = told_event,
+						   .attr = told_attr,
+						   .older = told_older};
 
 static void told_done(struct told *t)
 {
@@ -131,7 +153,7 @@ struct world {
 	struct store_reader *r;
 	struct store_cursor *c;
 	struct told told;
-	bool drops;
+	bool drops, newest;
 };
 
 static enum sink_kind world_kind(uint32_t id)
@@ -246,7 +268,7 @@ static int world_read(struct world *w, uint64_t max)
 			memcpy(t.points[i].v, w->told.points[i].v,
 			       t.points[i].n * sizeof(*t.points[i].v));
 	}
-	r = store_reader_newer(w->r, w->c, &told_ops, &t, max, &e);
+	r = store_reader_newer(w->r, w->c, w->newest ? &told_newest_ops : &told_ops, &t, max, &e);
 	if (r < 0)
 		fail_msg("store_reader_newer: %s", e.text);
 	if (r != 77) {
@@ -254,7 +276,7 @@ static int world_read(struct world *w, uint64_t max)
 		w->told = t;
 		/* 0 says that this was all. */
 		for (i = 1; r == 0 && i <= w->n_series; i++)
-			assert_int_equal(t.points[i].n + t.lost[i], w->pushed[i]);
+			assert_int_equal(t.points[i].n + t.lost[i] + t.older[i], w->pushed[i]);
 		return r;
 	}
 	told_done(&t);
@@ -275,12 +297,13 @@ static void world_compare(struct world *w)
 		struct storetest_points *got = &w->told.points[id];
 		struct storetest_points all = storetest_read_dir(w->dir, id);
 
-		assert_int_equal(got->n + w->told.lost[id], w->pushed[id]);
+		assert_int_equal(got->n + w->told.lost[id] + w->told.older[id], w->pushed[id]);
 		assert_int_equal(w->told.end[id], w->pushed[id]);
 		if (!w->drops)
-			assert_int_equal(got->n, all.n);
+			assert_int_equal(got->n + w->told.older[id], all.n);
+		assert_true(got->n > w->told.since[id] || w->pushed[id] == 0);
 		/* What is still stored is the end of what was given. */
-		for (i = 1; i <= all.n && i <= got->n; i++) {
+		for (i = 1; i <= all.n && i <= got->n - w->told.since[id]; i++) {
 			const struct store_point *a = &all.v[all.n - i], *b = &got->v[got->n - i];
 
 			assert_int_equal(a->time_ns, b->time_ns);
@@ -345,9 +368,15 @@ static void world_turn(struct world *w)
 	}
 }
 
-static void world_run(uint64_t seed, unsigned turns, bool drops)
+/* Points that it was not told of because they were older. */
+static uint64_t world_run(uint64_t seed, unsigned turns, bool drops, bool newest)
 {
-	struct world w = {.dir = storetest_dir(), .time = 1000, .step = 100, .drops = drops};
+	struct world w = {.dir = storetest_dir(),
+			  .time = 1000,
+			  .step = 100,
+			  .drops = drops,
+			  .newest = newest};
+	uint64_t older = 0;
 	unsigned i;
 
 	rng_state = seed;
@@ -367,10 +396,13 @@ static void world_run(uint64_t seed, unsigned turns, bool drops)
 		;
 	world_compare(&w);
 	world_skip(&w);
+	for (i = 1; i <= SERIES; i++)
+		older += w.told.older[i];
 	told_done(&w.told);
 	store_cursor_free(w.c);
 	store_reader_close(w.r);
 	storetest_remove(w.dir);
+	return older;
 }
 
 static void random_worlds(void **state)
@@ -379,7 +411,7 @@ static void random_worlds(void **state)
 
 	(void)state;
 	for (seed = 1; seed <= 25; seed++)
-		world_run(seed, 120, false);
+		assert_int_equal(world_run(seed, 120, false, false), 0);
 }
 
 static void random_worlds_with_retention(void **state)
@@ -388,226 +420,27 @@ static void random_worlds_with_retention(void **state)
 
 	(void)state;
 	for (seed = 1; seed <= 15; seed++)
-		world_run(seed * 1000, 120, true);
+		assert_int_equal(world_run(seed * 1000, 120, true, false), 0);
 }
 
-/* Points and events of a call, values in order of arrival. */
-struct heard {
-	double v[64];
-	char host[64];
-	size_t n, events, series;
-	uint64_t lost;
-};
-
-static int heard_point(void *arg, const struct store_series *s, const struct store_point *p)
+/* The newest point of a gauge is always told, and all of the other kinds. */
+static void random_worlds_of_newest_points(void **state)
 {
-	struct heard *h = arg;
-
-	assert_true(h->n < ARRAY_LEN(h->v));
-	h->host[h->n] = s->host_name[0];
-	h->v[h->n++] = p->value;
-	return 0;
-}
-
-static int heard_series(void *arg, const struct store_series *s)
-{
-	(void)s;
-	((struct heard *)arg)->series++;
-	return 0;
-}
-
-static int heard_event(void *arg, const struct store_event *e)
-{
-	(void)e;
-	((struct heard *)arg)->events++;
-	return 0;
-}
-
-static struct heard hear(const char *dir, struct store_cursor *c)
-{
-	static const struct store_newer ops = {
-		.point = heard_point, .series = heard_series, .event = heard_event};
-	struct store_reader *r = NULL;
-	struct heard h = {0};
-	struct err e = {0};
-
-	assert_int_equal(store_reader_open(dir, &e, &r), 0);
-	assert_int_equal(store_reader_newer(r, c, &ops, &h, 0, &e), 0);
-	store_reader_close(r);
-	return h;
-}
-
-static struct store *one(const char *dir, const char *host, uint32_t *id)
-{
-	const struct store_options o = {.dir = dir, .host = host};
-	struct store *s = NULL;
-	struct err e = {0};
-
-	if (store_open(&o, &e, &s) < 0)
-		fail_msg("store_open: %s", e.text);
-	*id = storetest_series(s, storetest_process(s, 1), "x", SINK_GAUGE);
-	return s;
-}
-
-/* A host that joins later is given from its beginning, the others go on. */
-static void test_several_hosts(void **state)
-{
-	struct store_cursor *c = store_cursor_new();
-	char *dir = storetest_dir();
-	struct store *a, *b;
-	struct heard h;
-	uint32_t x, y;
+	uint64_t older = 0;
+	unsigned seed;
 
 	(void)state;
-	b = one(dir, "b", &x);
-	storetest_push(b, x, 1, 1, 10);
-	storetest_commit(b);
-	h = hear(dir, c);
-	assert_true(h.n == 1 && h.series == 1 && h.v[0] == 10);
-	a = one(dir, "a", &y);
-	storetest_push(a, y, 1, 1, 20);
-	storetest_commit(a);
-	storetest_push(b, x, 2, 2, 11);
-	storetest_commit(b);
-	h = hear(dir, c);
-	assert_true(h.n == 2 && h.series == 1);
-	assert_true(h.host[0] == 'a' && h.v[0] == 20 && h.host[1] == 'b' && h.v[1] == 11);
-	storetest_close(a);
-	storetest_close(b);
-	h = hear(dir, c);
-	assert_true(h.n == 0 && h.series == 0);
-	store_cursor_free(c);
-	storetest_remove(dir);
-}
-
-/* The file was corrupt and a new one begun: it is another one. */
-static void test_a_file_that_took_the_place_of_a_corrupt_one(void **state)
-{
-	struct store_cursor *c = store_cursor_new();
-	char *dir = storetest_dir(), *path = storetest_path(dir, "h.db");
-	struct store *s;
-	struct heard h;
-	uint32_t x;
-	FILE *f;
-	int i;
-
-	(void)state;
-	s = one(dir, "h", &x);
-	for (i = 0; i < 3; i++) {
-		storetest_push(s, x, i, i, i);
-		storetest_commit(s);
-	}
-	storetest_close(s);
-	assert_int_equal(hear(dir, c).n, 3);
-	f = fopen(path, "r+");
-	assert_non_null(f);
-	assert_int_equal(fwrite("not a database at all", 1, 21, f), 21);
-	fclose(f);
-	s = one(dir, "h", &x);
-	for (i = 0; i < 5; i++) {
-		storetest_push(s, x, i, i, 100 + i);
-		storetest_commit(s);
-	}
-	h = hear(dir, c);
-	assert_true(h.n == 5 && h.v[0] == 100 && h.series == 1 && h.events == 1);
-	assert_int_equal(hear(dir, c).n, 0);
-	storetest_close(s);
-	free(path);
-	store_cursor_free(c);
-	storetest_remove(dir);
-}
-
-/* The newest commits, which had been given, are gone with the power: what is
- * committed afterwards is given, once. */
-static void test_a_loss_of_power(void **state)
-{
-	struct store_cursor *c = store_cursor_new();
-	char *dir = storetest_dir(), *other = storetest_dir(), *from, *to, *command;
-	struct store *s;
-	struct heard h;
-	uint32_t x;
-	int i;
-
-	(void)state;
-	s = one(dir, "h", &x);
-	for (i = 0; i < 3; i++) {
-		storetest_push(s, x, i, i, i);
-		storetest_commit(s);
-	}
-	from = storetest_path(dir, "h.db");
-	to = storetest_path(other, "h.db");
-	command = xasprintf("cp %s %s && cp %s-wal %s-wal", from, to, from, to);
-	assert_int_equal(system(command), 0);
-	for (; i < 6; i++) {
-		storetest_push(s, x, i, i, i);
-		storetest_commit(s);
-	}
-	assert_int_equal(hear(dir, c).n, 6);
-	storetest_close(s);
-	assert_int_equal(hear(other, c).n, 0);
-	s = one(other, "h", &x);
-	for (i = 0; i < 2; i++) {
-		storetest_push(s, x, 50 + i, 50 + i, 50 + i);
-		storetest_commit(s);
-	}
-	h = hear(other, c);
-	assert_true(h.n == 2 && h.v[0] == 50 && h.v[1] == 51);
-	storetest_close(s);
-	assert_int_equal(hear(other, c).n, 0);
-	free(command);
-	free(from);
-	free(to);
-	store_cursor_free(c);
-	storetest_remove(dir);
-	storetest_remove(other);
-}
-
-static void test_bytes_of_a_cursor(void **state)
-{
-	struct store_cursor *c = store_cursor_new(), *again = NULL;
-	char *dir = storetest_dir();
-	struct store *s;
-	struct buf b;
-	uint32_t x;
-	size_t i;
-
-	(void)state;
-	s = one(dir, "h", &x);
-	storetest_push(s, x, 1, 1, 1);
-	storetest_commit(s);
-	hear(dir, c);
-	buf_init(&b, 1 << 20);
-	assert_int_equal(store_cursor_save(c, &b), 0);
-	assert_true(b.len < 64);
-	/* Whatever is changed or cut off is seen. */
-	for (i = 0; i < b.len; i++) {
-		assert_int_equal(store_cursor_load(b.data, i, &again), -EUCLEAN);
-		b.data[i] ^= 1;
-		assert_int_equal(store_cursor_load(b.data, b.len, &again), -EUCLEAN);
-		b.data[i] ^= 1;
-	}
-	assert_null(again);
-	assert_int_equal(store_cursor_load(b.data, b.len, &again), 0);
-	assert_int_equal(hear(dir, again).n, 0);
-	store_cursor_free(again);
-	buf_done(&b);
-	buf_init(&b, 8);
-	assert_int_equal(store_cursor_save(c, &b), -EFBIG);
-	buf_done(&b);
-	storetest_close(s);
-	store_cursor_free(c);
-	storetest_remove(dir);
+	for (seed = 1; seed <= 10; seed++)
+		older += world_run(seed * 77, 120, seed % 2, true);
+	assert_true(older > 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_worlds),
-		cmocka_unit_test(test_several_hosts),
-		cmocka_unit_test(test_a_file_that_took_the_place_of_a_corrupt_one),
-		cmocka_unit_test(test_a_loss_of_power),
-		cmocka_unit_test(test_bytes_of_a_cursor),
 		cmocka_unit_test(random_worlds_with_retention),
+		cmocka_unit_test(random_worlds_of_newest_points),
 	};
 
 	return cmocka_run_group_tests_name("store_newer", tests, NULL, NULL);

@@ -20,18 +20,6 @@
 #include "base/mem.h"
 #include "storetest.h"
 
-static int setup(void **state)
-{
-	*state = storetest_dir();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	storetest_remove(*state);
-	return 0;
-}
-
 static int try_open(const char *dir, struct err *e, struct store **s)
 {
 	const struct store_options o = {.dir = dir, .host = "h"};
@@ -465,15 +453,24 @@ static void test_not_a_plain_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_migrations, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_version_1, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_newer_version_is_left_alone, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hostile_schema, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_check_finds, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_file_systems, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_without_wal, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_host_names, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_not_a_plain_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_migrations, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_version_1, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_newer_version_is_left_alone, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_hostile_schema, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_check_finds, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_file_systems, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_without_wal, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_host_names, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_not_a_plain_file, storetest_setup,
+						storetest_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

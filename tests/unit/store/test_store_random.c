@@ -23,18 +23,6 @@
 #define SERIES 24
 #define ROUNDS 60
 
-static int setup(void **state)
-{
-	*state = storetest_dir();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	storetest_remove(*state);
-	return 0;
-}
-
 struct random {
 	uint64_t state;
 };
@@ -382,7 +370,7 @@ static void test_streams(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_streams, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_streams, storetest_setup, storetest_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_store_read.c - the reader: chunks and tail merged while a writer goes
- * on, ranges, attempts, lists, several hosts, folders that cannot be written.
+ * on, ranges, attempts, the run, folders that cannot be written.
  */
 #include <errno.h>
 #include <math.h>
@@ -21,28 +21,6 @@
 
 #include "base/mem.h"
 #include "storetest.h"
-
-static int setup(void **state)
-{
-	*state = storetest_dir();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	storetest_remove(*state);
-	return 0;
-}
-
-static struct store_reader *open_reader(const char *dir)
-{
-	struct store_reader *r = NULL;
-	struct err e = {0};
-
-	if (store_reader_open(dir, &e, &r) < 0)
-		fail_msg("store_reader_open: %s", e.text);
-	return r;
-}
 
 static void check_values(struct store_reader *r, uint32_t id, const struct store_range *range,
 			 const double *want, size_t n)
@@ -69,7 +47,7 @@ static void test_merge_and_follow(void **state)
 
 	storetest_push(s, id, 1, 1, 1);
 	storetest_commit(s);
-	r = open_reader(*state); /* one reader sees all that comes */
+	r = storetest_reader(*state); /* one reader sees all that comes */
 	assert_string_equal(store_reader_warning(r), "");
 	CHECK(r, id, &all, 1);
 	storetest_fold(s);
@@ -103,7 +81,7 @@ static void test_ranges(void **state)
 		if (i == 6)
 			storetest_fold(s);
 	}
-	r = open_reader(*state);
+	r = storetest_reader(*state);
 	CHECK(r, id, (&(struct store_range){.by_time = true, .time_min = 104, .time_max = 107}), 4,
 	      5, 6, 7);
 	CHECK(r, id, (&(struct store_range){.by_step = true, .step_min = 4, .step_max = 7}), 4, 6,
@@ -160,7 +138,7 @@ static void test_newest_attempt(void **state)
 		snprintf(name, sizeof(name), "s%d", fold);
 		id = storetest_series(s, p, name, SINK_GAUGE);
 		push_attempts(s, id, fold);
-		r = open_reader(*state);
+		r = storetest_reader(*state);
 		CHECK(r, id, (&(struct store_range){0}), 0, 1, 2, 13, 15, 19, 24);
 		CHECK(r, id, (&(struct store_range){.all_segments = true}), 0, 1, 2, 3, 4, 5, 13,
 		      14, 15, 19, 24);
@@ -220,7 +198,7 @@ static void test_histogram_points(void **state)
 	h.count = 8;
 	store_sink(s)->ops->hist(store_sink(s), &h);
 	storetest_commit(s);
-	r = open_reader(*state);
+	r = storetest_reader(*state);
 	for (folded = 0; folded < 2; folded++) {
 		seen.n = 0;
 		assert_int_equal(store_reader_points(r, 0, b, NULL, take_hist, &seen, &e), 0);
@@ -254,7 +232,7 @@ static void test_caller_can_stop(void **state)
 	for (i = 0; i < 5; i++)
 		storetest_push(s, id, i, i, i);
 	storetest_commit(s);
-	r = open_reader(*state);
+	r = storetest_reader(*state);
 	assert_int_equal(store_reader_points(r, 0, id, NULL, stop_at_two, &n, &e), 77);
 	assert_int_equal(n, 2);
 	storetest_fold(s);
@@ -263,147 +241,6 @@ static void test_caller_can_stop(void **state)
 	assert_int_equal(n, 2);
 	assert_int_equal(store_reader_points(r, 0, 99, NULL, stop_at_two, &n, &e), -ENOENT);
 	assert_int_equal(store_reader_points(r, 1, id, NULL, stop_at_two, &n, NULL), -EINVAL);
-	store_reader_close(r);
-	storetest_close(s);
-}
-
-/* ---- lists ----------------------------------------------------------------- */
-
-struct lists {
-	char text[2000];
-};
-
-static void add(struct lists *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct lists *l, const char *fmt, ...)
-{
-	size_t n = strlen(l->text);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(l->text + n, sizeof(l->text) - n, fmt, ap);
-	va_end(ap);
-}
-
-static int list_process(void *arg, const struct store_process *p)
-{
-	add(arg, "%s/%u pid %d rank %d %s stored %d lost %d %d %d refused %d\n", p->host_name,
-	    p->id, (int)p->pid, (int)p->rank, p->role, (int)p->stored, (int)p->overwritten,
-	    (int)p->broken, (int)p->dropped, (int)p->refused);
-	return 0;
-}
-
-static int list_series(void *arg, const struct store_series *s)
-{
-	add(arg, "%s/%u %s of %u rank %d unit %s kind %d count %d\n", s->host_name, s->id, s->name,
-	    s->process, (int)s->rank, s->unit, s->kind, (int)s->count);
-	return 0;
-}
-
-static int list_event(void *arg, const struct store_event *e)
-{
-	add(arg, "%u/%u %d %d %d %s %s %s\n", e->host, e->process, (int)e->time_ns,
-	    e->step == SINK_STEP_NONE ? -1 : (int)e->step, e->severity, e->kind, e->text, e->attrs);
-	return 0;
-}
-
-static int list_attr(void *arg, unsigned host, uint32_t process, const char *key, const char *value)
-{
-	add(arg, "%u/%u %s=%s\n", host, process, key, value);
-	return 0;
-}
-
-static void push_host(const char *dir, const char *host, int more)
-{
-	const struct store_options o = {.dir = dir, .host = host};
-	const struct sink_event ev = {.process = 1,
-				      .time_ns = 5 + more,
-				      .step = SINK_STEP_NONE,
-				      .severity = 1,
-				      .kind = "k",
-				      .text = "t",
-				      .attrs = "{}"};
-	struct sink_position pos = {.ring = {1},
-				    .process = 1,
-				    .stored = 10,
-				    .overwritten = 1,
-				    .broken = 2,
-				    .dropped = 3};
-	struct store *s = NULL;
-	struct err e = {0};
-	struct sink *k;
-	uint32_t id;
-	int i;
-
-	assert_int_equal(store_open(&o, &e, &s), 0);
-	k = store_sink(s);
-	id = storetest_series(s, storetest_process(s, 1), "loss", SINK_GAUGE);
-	for (i = 0; i < 3 + more; i++)
-		storetest_push(s, id, i, i, i);
-	k->ops->event(k, &ev);
-	k->ops->attr(k, 1, "opt", host);
-	k->ops->position(k, &pos);
-	storetest_commit(s);
-	storetest_fold(s);
-	pos.lane = 1;
-	k->ops->position(k, &pos);
-	pos.lane = 0;
-	pos.stored = 100; /* the newest position of lane 0 counts */
-	k->ops->position(k, &pos);
-	storetest_push(s, id, i, i, i);
-	storetest_commit(s);
-	store_close(s, &e);
-}
-
-static void test_lists_of_two_hosts(void **state)
-{
-	struct lists l = {""};
-	struct store_reader *r;
-	struct err e = {0};
-
-	push_host(*state, "beta", 1);
-	push_host(*state, "alpha", 0);
-	r = open_reader(*state);
-	assert_int_equal(store_reader_processes(r, list_process, &l, &e), 0);
-	assert_int_equal(store_reader_series(r, list_series, &l, &e), 0);
-	assert_int_equal(store_reader_events(r, list_event, &l, &e), 0);
-	assert_int_equal(store_reader_attrs(r, list_attr, &l, &e), 0);
-	assert_string_equal(l.text,
-			    "alpha/1 pid 101 rank 1 trainer stored 110 lost 2 4 6 refused 0\n"
-			    "beta/1 pid 101 rank 1 trainer stored 110 lost 2 4 6 refused 0\n"
-			    "alpha/1 loss of 1 rank 1 unit 1 kind 1 count 4\n"
-			    "beta/1 loss of 1 rank 1 unit 1 kind 1 count 5\n"
-			    "0/1 5 -1 1 k t {}\n"
-			    "1/1 6 -1 1 k t {}\n"
-			    "0/1 opt=alpha\n"
-			    "1/1 opt=beta\n");
-	store_reader_close(r);
-}
-
-static int stop_process(void *arg, const struct store_process *p)
-{
-	(void)arg;
-	(void)p;
-	return 5;
-}
-
-static void test_lists_see_the_tail(void **state)
-{
-	struct store *s = storetest_open(*state);
-	uint32_t p = storetest_process(s, 9), id = storetest_series(s, p, "loss", SINK_GAUGE);
-	const struct sink_position pos = {.ring = {9}, .process = p, .stored = 8};
-	struct lists l = {""};
-	struct store_reader *r;
-	struct err e = {0};
-
-	storetest_push(s, id, 1, 1, 1);
-	store_sink(s)->ops->position(store_sink(s), &pos);
-	storetest_commit(s);
-	r = open_reader(*state);
-	assert_int_equal(store_reader_processes(r, list_process, &l, &e), 0);
-	assert_int_equal(store_reader_series(r, list_series, &l, &e), 0);
-	assert_string_equal(l.text, "h/1 pid 109 rank 9 trainer stored 8 lost 0 0 0 refused 0\n"
-				    "h/1 loss of 1 rank 9 unit 1 kind 1 count 1\n");
-	assert_int_equal(store_reader_processes(r, stop_process, NULL, &e), 5);
 	store_reader_close(r);
 	storetest_close(s);
 }
@@ -438,7 +275,7 @@ static void test_run(void **state)
 	strcpy(start->user, "me");
 	start->start_ns = 1000;
 	end_host(*state, "b", start, NULL);
-	r = open_reader(*state);
+	r = storetest_reader(*state);
 	assert_int_equal(store_reader_run(r, &run, &e), 0);
 	assert_string_equal(run.id, start->id);
 	assert_string_equal(run.command, "python3 train.py");
@@ -452,7 +289,7 @@ static void test_run(void **state)
 	end->end_ns = 5000;
 	end->user_s = 1.5;
 	end_host(*state, "a", start, end);
-	r = open_reader(*state);
+	r = storetest_reader(*state);
 	assert_int_equal(store_reader_run(r, &run, &e), 0);
 	assert_int_equal(run.outcome, RUN_RUNNING); /* b goes on */
 	assert_int_equal(run.end_ns, 0);
@@ -470,7 +307,7 @@ static void test_run(void **state)
 	memcpy(end->stderr_tail, "a\0b", 3);
 	end->stderr_len = 3;
 	end_host(*state, "b", start, end);
-	r = open_reader(*state);
+	r = storetest_reader(*state);
 	assert_int_equal(store_reader_run(r, &run, &e), 0);
 	assert_int_equal(run.outcome, RUN_OOM);
 	assert_int_equal(run.signal, 9);
@@ -485,38 +322,6 @@ static void test_run(void **state)
 }
 
 /* ---- files that are not as they should be ---------------------------------------- */
-
-static void write_file(const char *dir, const char *name, const char *text)
-{
-	char *path = storetest_path(dir, name);
-	FILE *f = fopen(path, "w");
-
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
-	free(path);
-}
-
-static void test_unreadable_files_are_told(void **state)
-{
-	struct store_reader *r = NULL;
-	struct err e = {0};
-
-	assert_int_equal(store_reader_open(*state, &e, &r), -ENOENT);
-	assert_non_null(strstr(e.text, *state));
-	err_clear(&e);
-	write_file(*state, "bad.db", "this is no database, it is only some text, quite short");
-	assert_int_equal(store_reader_open(*state, &e, &r), -EUCLEAN);
-	assert_non_null(strstr(e.text, "bad.db"));
-	push_host(*state, "good", 0);
-	write_file(*state, "good.db.corrupt-1", "set aside");
-	r = open_reader(*state);
-	assert_non_null(strstr(store_reader_warning(r), "bad.db"));
-	assert_null(strstr(store_reader_warning(r), "good"));
-	store_reader_close(r);
-	err_clear(&e);
-	assert_int_equal(store_reader_open("/nonexistent/run", &e, &r), -ENOENT);
-}
 
 /* A folder in which nothing can be made: by a read-only mount for root, by its
  * mode for others. */
@@ -586,7 +391,7 @@ static void test_read_only_folder(void **state)
 	make_writable(copy);
 	copy_part(*state, copy, "h.db-wal"); /* with commits that cannot be seen */
 	assert_true(make_read_only(copy));
-	r = open_reader(copy);
+	r = storetest_reader(copy);
 	assert_non_null(strstr(store_reader_warning(r), "h.db-wal"));
 	got = storetest_read(r, id, NULL);
 	assert_int_equal(got.n, 1);
@@ -627,7 +432,7 @@ static void test_end_among_readers(void **state)
 
 	storetest_push(s, id, 1, 1, 1);
 	storetest_commit(s);
-	r = open_reader(*state);
+	r = storetest_reader(*state);
 	assert_int_equal(store_settle(s, &e), 1);
 	assert_int_equal(store_settle(s, &e), 1);
 	got = storetest_read(r, id, NULL);
@@ -643,7 +448,7 @@ static void test_end_among_readers(void **state)
 	assert_int_equal(store_open(&patient, &e, &s), 0);
 	storetest_push(s, id, 3, 3, 3);
 	storetest_commit(s);
-	r = open_reader(*state);
+	r = storetest_reader(*state);
 	assert_int_equal(pthread_create(&thread, NULL, close_later, r), 0);
 	storetest_close(s);
 	pthread_join(thread, NULL);
@@ -653,7 +458,7 @@ static void test_end_among_readers(void **state)
 	free(got.v);
 
 	s = storetest_open(*state); /* one that stays does no harm */
-	r = open_reader(*state);
+	r = storetest_reader(*state);
 	storetest_push(s, id, 4, 4, 4);
 	storetest_commit(s);
 	storetest_close(s);
@@ -685,18 +490,21 @@ static void test_odd_path(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_merge_and_follow, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ranges, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_newest_attempt, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_histogram_points, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_caller_can_stop, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_lists_of_two_hosts, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_lists_see_the_tail, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_run, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_unreadable_files_are_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_read_only_folder, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_end_among_readers, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_odd_path, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_merge_and_follow, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_ranges, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_newest_attempt, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_histogram_points, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_caller_can_stop, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_run, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_read_only_folder, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_end_among_readers, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_odd_path, storetest_setup, storetest_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

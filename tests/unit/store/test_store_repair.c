@@ -28,18 +28,6 @@
 #define EVENTS 200
 #define PAGE 1024
 
-static int setup(void **state)
-{
-	*state = storetest_dir();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	storetest_remove(*state);
-	return 0;
-}
-
 /* ---- a file, and what it holds -------------------------------------------------------------- */
 
 static double value_of(uint32_t series, int64_t step)
@@ -446,14 +434,18 @@ static void test_tail_and_dropped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_sound, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_other_host, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_first_page, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cut_off, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_blobs, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_live_is_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_tail_and_dropped, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sound, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_pages, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_other_host, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_first_page, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_cut_off, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_blobs, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_live_is_refused, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_tail_and_dropped, storetest_setup,
+						storetest_teardown),
 	};
 
 	return cmocka_run_group_tests_name("store-repair", tests, NULL, NULL);

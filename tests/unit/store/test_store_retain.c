@@ -21,18 +21,6 @@
 #define SECOND 1000000000LL
 #define CHUNK CHUNK_POINTS_MAX
 
-static int setup(void **state)
-{
-	*state = storetest_dir();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	storetest_remove(*state);
-	return 0;
-}
-
 /* Slices until nothing is due; the file is sound after each. */
 static void retain(struct store *s, const char *dir, const struct store_limits *l)
 {
@@ -289,8 +277,7 @@ static uint64_t random_state;
 
 static uint64_t rng(uint64_t n)
 {
-	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-	return (random_state >> 33) % n;
+	return storetest_random(&random_state, n);
 }
 
 /* Commits, folds and slices in any order: what is left is the end of what was
@@ -374,12 +361,16 @@ static void span_finds_moments(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(old_points_go, setup, teardown),
-		cmocka_unit_test_setup_teardown(last_chunk_stays, setup, teardown),
-		cmocka_unit_test_setup_teardown(large_file_shrinks, setup, teardown),
-		cmocka_unit_test_setup_teardown(no_limits_no_work, setup, teardown),
-		cmocka_unit_test_setup_teardown(reader_meets_retention, setup, teardown),
-		cmocka_unit_test_setup_teardown(random_slices, setup, teardown),
+		cmocka_unit_test_setup_teardown(old_points_go, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(last_chunk_stays, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(large_file_shrinks, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(no_limits_no_work, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(reader_meets_retention, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(random_slices, storetest_setup, storetest_teardown),
 		cmocka_unit_test(span_finds_moments),
 	};
 

@@ -18,18 +18,6 @@
 #include "base/mem.h"
 #include "storetest.h"
 
-static int setup(void **state)
-{
-	*state = storetest_dir();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	storetest_remove(*state);
-	return 0;
-}
-
 static void make(const char *root, const char *name)
 {
 	char *path = storetest_path(root, name);
@@ -179,11 +167,13 @@ static void test_last_without_ids(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_root, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_runs, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_find, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_last_of_a_second, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_last_without_ids, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_root, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_runs, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_find, storetest_setup, storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_last_of_a_second, storetest_setup,
+						storetest_teardown),
+		cmocka_unit_test_setup_teardown(test_last_without_ids, storetest_setup,
+						storetest_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
