@@ -41,12 +41,6 @@ static char shm[] = "/dev/shm/bench-agent-XXXXXX";
 static char disk[] = "/var/tmp/bench-agent-XXXXXX";
 static unsigned char buf[WIRE_REC_SLOTS_MAX * WIRE_SLOT * 16] __attribute__((aligned(64)));
 
-static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "bench agent: %s: %s\n", what, why);
-	exit(1);
-}
-
 static void rings_name(char out[256], int *ret_fd)
 {
 	char path[300];
@@ -63,7 +57,7 @@ static void rings_name(char out[256], int *ret_fd)
 	if (d)
 		closedir(d);
 	if (!out[0])
-		die("rings", "no ring");
+		bench_die("rings", "no ring");
 }
 
 /* All that waits, in commits of at most a million records; records stored. */
@@ -76,7 +70,7 @@ static uint64_t drain_all(struct client *c, struct store *s)
 		slots = 1u << 20;
 		if (client_drain(c, buf, sizeof(buf), &slots) < 0 || client_before_commit(c) < 0 ||
 		    c->sink->ops->commit(c->sink) < 0)
-			die("commit", store_error(s)->text);
+			bench_die("commit", store_error(s)->text);
 		client_after_commit(c, 0);
 	} while (slots == 0);
 	return c->reader.lane[0].stored - before;
@@ -98,7 +92,7 @@ static double rows_per_s(void)
 			 "DROP TABLE IF EXISTS s; CREATE TABLE s(series, time, step, value);",
 			 NULL, NULL, NULL) != SQLITE_OK ||
 	    sqlite3_prepare_v2(db, "INSERT INTO s VALUES (?,?,?,?)", -1, &st, NULL) != SQLITE_OK)
-		die("peer", sqlite3_errmsg(db));
+		bench_die("peer", sqlite3_errmsg(db));
 	t = bench_now();
 	sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
 	for (i = 0; i < PEER_ROWS; i++) {
@@ -131,16 +125,16 @@ static void bench_commit(void)
 	int fd, i, lap;
 
 	if (lapse_open(&o) < 0)
-		die("lapse_open", lapse_error());
+		bench_die("lapse_open", lapse_error());
 	m[0] = lapse_gauge("a", "1", "", NULL);
 	m[1] = lapse_gauge("b", "1", "", NULL);
 	m[2] = lapse_gauge("c", "1", "", NULL);
 	m[3] = lapse_counter("d", "1", "", NULL);
 	rings_name(ring, &fd);
 	if (store_open(&so, &e, &store) < 0)
-		die("store", e.text);
+		bench_die("store", e.text);
 	if (client_open(&c, fd, ring, &epoch, store_sink(store), why) < 0)
-		die("client", why);
+		bench_die("client", why);
 	for (lap = 0; lap < LAPS; lap++) {
 		for (i = 0; i < 4000000; i++)
 			lapse_set(m[i & 3], (double)(i >> 2) * 0.001);
@@ -149,7 +143,7 @@ static void bench_commit(void)
 		rate[lap] = (double)n / (bench_now() - t);
 		t = bench_now();
 		if (store_fold(store, true, &e) < 0)
-			die("fold", e.text);
+			bench_die("fold", e.text);
 		fold[lap] = (double)n / (bench_now() - t);
 		rows[lap] = rows_per_s();
 	}
@@ -253,7 +247,7 @@ static uint64_t train_thousand(double seconds, double hz, unsigned extra)
 	uint64_t step, i;
 
 	if (!values)
-		die("memory", "none");
+		bench_die("memory", "none");
 	for (i = 0; i < MIXED_SERIES; i++)
 		mixed_values(1, (unsigned)i, values + i * MIXED_POINTS, MIXED_POINTS);
 	for (i = 0; i < THOUSAND + extra; i++) {
@@ -313,7 +307,7 @@ static uint64_t train_hour(double seconds)
 
 	lapse_set(lapse_gauge("first", "1", "", NULL), 1);
 	if (pthread_create(&thread, NULL, hour_main, &h) != 0)
-		die("thread", "cannot be started");
+		bench_die("thread", "cannot be started");
 	pthread_join(thread, NULL);
 	return h.samples;
 }
@@ -433,7 +427,7 @@ static double run_agent(const char *self, const char *name, uint64_t (*train)(do
 	agent = start_agent(self);
 	usleep(300000);
 	if (pipe(out) < 0)
-		die("pipe", "failed");
+		bench_die("pipe", "failed");
 	child = fork();
 	if (child == 0)
 		trainer(train, seconds, out[1]);
@@ -442,7 +436,7 @@ static double run_agent(const char *self, const char *name, uint64_t (*train)(do
 	u = usage_of(agent);
 	look_until(agent, out[0], -1, ret_peaks);
 	if (read(out[0], ret, sizeof(*ret)) != sizeof(*ret))
-		die("trainer", "no figures");
+		bench_die("trainer", "no figures");
 	*ret_steady = usage_of(agent);
 	waitpid(child, NULL, 0);
 	for (i = 0; i < 100 && folder_bytes(runs) != bytes; i++) {
@@ -532,7 +526,7 @@ int main(int argc, char **argv)
 
 	(void)argc;
 	if (!mkdtemp(shm) || !mkdtemp(disk) || setenv("LAPSE_RENDEZVOUS", shm, 1) < 0)
-		die("folders", "cannot be made");
+		bench_die("folders", "cannot be made");
 	/* First: its trainer is a child that must not inherit an open ring. */
 	bench_real(argv[0], seconds);
 	if (!getenv("BENCH_LOAD"))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -34,6 +35,13 @@ double bench_median(double *v, int n)
 {
 	qsort(v, (size_t)n, sizeof(*v), bench_compare);
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+void bench_die(const char *what, const char *why)
+{
+	fprintf(stderr, "%s: %s%s%s\n", program_invocation_short_name, what, why ? ": " : "",
+		why ? why : "");
+	exit(1);
 }
 
 void bench_print(const char *name, double value, const char *unit, const char *peer,

@@ -29,6 +29,9 @@ enum bench_goal {
 	BENCH_RATIO_MIN
 };
 
+/* Say what failed and why (NULL: nothing more is known), and end with 1. */
+void bench_die(const char *what, const char *why) __attribute__((noreturn));
+
 /* Print one figure. peer NULL: none. */
 void bench_print(const char *name, double value, const char *unit, const char *peer,
 		 double peer_value, enum bench_goal kind, double goal);

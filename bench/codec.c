@@ -36,17 +36,11 @@ struct engine {
 	void (*get)(const unsigned char *p, size_t len, size_t n, double *v);
 };
 
-static void die(const char *what)
-{
-	fprintf(stderr, "bench codec: %s\n", what);
-	exit(1);
-}
-
 static size_t ours_put(const double *v, size_t n, unsigned char *p)
 {
 	buf_reset(&out);
 	if (column_put_values(&codec, &out, v, n) < 0)
-		die("column_put_values");
+		bench_die("column_put_values", NULL);
 	memcpy(p, out.data, out.len);
 	return out.len;
 }
@@ -56,7 +50,7 @@ static void ours_get(const unsigned char *p, size_t len, size_t n, double *v)
 	const char *why = column_get_values(&codec, p, len, n, v);
 
 	if (why)
-		die(why);
+		bench_die(why, NULL);
 }
 
 static size_t zstd_put(const double *v, size_t n, unsigned char *p)
@@ -67,7 +61,7 @@ static size_t zstd_put(const double *v, size_t n, unsigned char *p)
 static void zstd_get(const unsigned char *p, size_t len, size_t n, double *v)
 {
 	if (ZSTD_decompressDCtx(dctx, v, 8 * n, p, len) != 8 * n)
-		die("zstd");
+		bench_die("zstd", NULL);
 }
 
 /* ---- Gorilla: XOR with the value before, window of meaningful bits ------------------- */
@@ -230,7 +224,7 @@ static void varint_get(const unsigned char *p, size_t len, size_t n, double *v)
 	float f;
 
 	if (ZSTD_isError(ZSTD_decompressDCtx(dctx, scratch, ROOM, p + 1, len - 1)))
-		die("varint");
+		bench_die("varint", NULL);
 	for (i = 0; i < n; i++) {
 		for (u = 0, shift = 0;; shift += 7) {
 			u |= (uint64_t)(*from & 127) << shift;
@@ -302,7 +296,7 @@ static void measure(const struct engine *e, const double *all, unsigned char *by
 		}
 		sums[mixed_shape_of(series)].get += bench_now() - t;
 		if (memcmp(v, back, sizeof(back)) != 0)
-			die(e->name);
+			bench_die(e->name, NULL);
 	}
 	for (shape = 0; shape < MIXED_SHAPES; shape++) {
 		sums[MIXED_SHAPES].values += sums[shape].values;
@@ -367,7 +361,7 @@ static void print_times(void)
 	if (column_put_ints(&codec, &out, t, CHUNK) < 0 ||
 	    column_get_ints(&codec, (unsigned char *)out.data, out.len, CHUNK, back) ||
 	    memcmp(t, back, sizeof(back)) != 0)
-		die("times");
+		bench_die("times", NULL);
 	bench_print("codec/times", (double)out.len / CHUNK, "B/value", "entropy of the jitter",
 		    log2(2 * MIXED_JITTER_NS + 1) / 8, BENCH_RATIO_MAX, 1.01);
 }
@@ -382,7 +376,7 @@ int main(void)
 	cctx = ZSTD_createCCtx();
 	dctx = ZSTD_createDCtx();
 	if (!all || !bytes || !cctx || !dctx)
-		die("out of memory");
+		bench_die("out of memory", NULL);
 	column_codec_init(&codec);
 	buf_init(&out, 1 << 20);
 	for (k = 0; k < MIXED_SERIES; k++)

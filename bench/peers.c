@@ -6,6 +6,7 @@
  * together: what one core does.
  */
 #include "bench.h"
+#include "filled.h"
 #include "simulate/mixed.h"
 #include "store/store.h"
 
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SEED 1
@@ -28,22 +28,6 @@ static char disk[] = "/var/tmp/bench-peers-XXXXXX";
 static int64_t times[MIXED_POINTS];
 static double *values; /* by series */
 
-static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "bench peers: %s: %s\n", what, why);
-	exit(1);
-}
-
-/* Bytes of DISK/name.db. */
-static double file_bytes(const char *name)
-{
-	char path[300];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "%s/%s.db", disk, name);
-	return stat(path, &st) == 0 ? (double)st.st_size : NAN;
-}
-
 /* What an engine is found to do with the set, over rounds. */
 struct found {
 	double bytes;         /* closed file, a sample */
@@ -54,32 +38,6 @@ struct found {
 
 /* ---- lapse ------------------------------------------------------------------------ */
 
-static struct store *open_store(const char *dir, uint32_t *ids)
-{
-	const struct store_options o = {.dir = dir, .host = "h"};
-	struct sink_process p = {.uid = {1}, .role = "trainer", .program = "train.py"};
-	struct sink_series d = {.unit = "1", .help = "", .labels = "", .source = "record"};
-	struct store *s;
-	struct err e = {0};
-	struct sink *k;
-	char name[32];
-	unsigned i;
-
-	if (store_open(&o, &e, &s) < 0)
-		die("open", e.text);
-	k = store_sink(s);
-	if (k->ops->process(k, &p, &d.process) < 0)
-		die("process", store_error(s)->text);
-	for (i = 0; i < MIXED_SERIES; i++) {
-		snprintf(name, sizeof(name), "series/%u", i);
-		d.name = name;
-		d.kind = SINK_GAUGE;
-		if (k->ops->series(k, &d, &ids[i]) < 0)
-			die("series", store_error(s)->text);
-	}
-	return s;
-}
-
 static void commit(struct store *s)
 {
 	struct sink *k = store_sink(s);
@@ -87,12 +45,12 @@ static void commit(struct store *s)
 	int r;
 
 	if (k->ops->commit(k) < 0)
-		die("commit", store_error(s)->text);
+		bench_die("commit", store_error(s)->text);
 	do
 		r = store_fold(s, false, &e);
 	while (r > 0);
 	if (r < 0)
-		die("fold", e.text);
+		bench_die("fold", e.text);
 }
 
 static void close_store(struct store *s)
@@ -100,14 +58,14 @@ static void close_store(struct store *s)
 	struct err e = {0};
 
 	if (store_close(s, &e) < 0)
-		die("close", e.text);
+		bench_die("close", e.text);
 }
 
 /* Rounds of all series as time goes on. */
 static void take_batches(const char *dir)
 {
 	uint32_t ids[MIXED_SERIES];
-	struct store *s = open_store(dir, ids);
+	struct store *s = filled_open(dir, "h", MIXED_SERIES, ids);
 	struct sink_sample v[MIXED_SERIES];
 	struct sink *k = store_sink(s);
 	size_t i, j;
@@ -117,7 +75,7 @@ static void take_batches(const char *dir)
 			v[j] = (struct sink_sample){times[i], SINK_STEP_NONE,
 						    values[j * MIXED_POINTS + i], ids[j], 0};
 		if (k->ops->samples(k, v, MIXED_SERIES) < 0)
-			die("samples", store_error(s)->text);
+			bench_die("samples", store_error(s)->text);
 		if ((i + 1) % BATCH == 0 || i + 1 == MIXED_POINTS)
 			commit(s);
 	}
@@ -129,7 +87,7 @@ static void take_bulk(const char *dir)
 {
 	static struct sink_sample v[MIXED_POINTS];
 	uint32_t ids[MIXED_SERIES];
-	struct store *s = open_store(dir, ids);
+	struct store *s = filled_open(dir, "h", MIXED_SERIES, ids);
 	struct sink *k = store_sink(s);
 	size_t i, j, n = 0;
 
@@ -138,7 +96,7 @@ static void take_bulk(const char *dir)
 			v[i] = (struct sink_sample){times[i], SINK_STEP_NONE,
 						    values[j * MIXED_POINTS + i], ids[j], 0};
 		if (k->ops->samples(k, v, MIXED_POINTS) < 0)
-			die("samples", store_error(s)->text);
+			bench_die("samples", store_error(s)->text);
 		n += MIXED_POINTS;
 		if (n + MIXED_POINTS <= COMMIT_MAX)
 			continue;
@@ -154,7 +112,7 @@ static int on_block(void *arg, const struct store_block *b)
 	size_t *n = arg;
 
 	if (memcmp(b->time_ns, times + *n % MIXED_POINTS, b->n * sizeof(*times)) != 0)
-		die("decode", "a time is not what was stored");
+		bench_die("decode", "a time is not what was stored");
 	*n += b->n;
 	return 0;
 }
@@ -169,13 +127,13 @@ static double decode(const char *dir)
 	uint32_t i;
 
 	if (store_reader_open(dir, &e, &r) < 0)
-		die("reader", e.text);
+		bench_die("reader", e.text);
 	for (i = 1; i <= MIXED_SERIES; i++)
 		if (store_reader_blocks(r, 0, i, &all, on_block, &n, &e) < 0)
-			die("points", e.text);
+			bench_die("points", e.text);
 	store_reader_close(r);
 	if (n != (size_t)MIXED_SERIES * MIXED_POINTS)
-		die("decode", "not all points");
+		bench_die("decode", "not all points");
 	return (double)n / (bench_cpu() - t);
 }
 
@@ -189,7 +147,7 @@ static void measure_ours(const char *name, void (*take)(const char *dir), struct
 	take(dir);
 	f->taken[round] = SAMPLES / (bench_cpu() - t);
 	snprintf(file, sizeof(file), "%s-%d/h", name, round);
-	f->bytes = file_bytes(file) / SAMPLES;
+	f->bytes = filled_bytes(disk, file) / SAMPLES;
 	f->read[round] = decode(dir);
 }
 
@@ -198,7 +156,7 @@ static void measure_ours(const char *name, void (*take)(const char *dir), struct
 static void sql(sqlite3 *db, const char *text)
 {
 	if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
-		die(text, sqlite3_errmsg(db));
+		bench_die(text, sqlite3_errmsg(db));
 }
 
 static sqlite3_stmt *prepared(sqlite3 *db, const char *text)
@@ -206,7 +164,7 @@ static sqlite3_stmt *prepared(sqlite3 *db, const char *text)
 	sqlite3_stmt *st;
 
 	if (sqlite3_prepare_v2(db, text, -1, &st, NULL) != SQLITE_OK)
-		die(text, sqlite3_errmsg(db));
+		bench_die(text, sqlite3_errmsg(db));
 	return st;
 }
 
@@ -223,7 +181,7 @@ static void insert_all(sqlite3 *db)
 			sqlite3_bind_int64(st, 2, times[i]);
 			sqlite3_bind_double(st, 3, values[j * MIXED_POINTS + i]);
 			if (sqlite3_step(st) != SQLITE_DONE)
-				die("insert", sqlite3_errmsg(db));
+				bench_die("insert", sqlite3_errmsg(db));
 			sqlite3_reset(st);
 		}
 		if ((i + 1) % BATCH == 0 || i + 1 == MIXED_POINTS)
@@ -239,7 +197,7 @@ static size_t select_series(sqlite3_stmt *st, size_t series, size_t n)
 	sqlite3_bind_int64(st, 1, (int64_t)series + 1);
 	while (sqlite3_step(st) == SQLITE_ROW) {
 		if (sqlite3_column_int64(st, 0) != times[n++ % MIXED_POINTS])
-			die("select", "a time is not what was stored");
+			bench_die("select", "a time is not what was stored");
 		sum += sqlite3_column_double(st, 1);
 	}
 	sqlite3_reset(st);
@@ -257,7 +215,7 @@ static double select_all(sqlite3 *db)
 		n = select_series(st, j, n);
 	sqlite3_finalize(st);
 	if (n != (size_t)MIXED_SERIES * MIXED_POINTS)
-		die("select", "not all rows");
+		bench_die("select", "not all rows");
 	return (double)n / (bench_cpu() - t);
 }
 
@@ -273,19 +231,19 @@ static void measure_rows(const char *name, const char *key, struct found *f, int
 		 "CREATE TABLE sample(series INTEGER, time INTEGER, value REAL%s", key);
 	unlink(path);
 	if (sqlite3_open(path, &db) != SQLITE_OK)
-		die(path, sqlite3_errmsg(db));
+		bench_die(path, sqlite3_errmsg(db));
 	sql(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-16384");
 	sql(db, table);
 	t = bench_cpu();
 	insert_all(db);
 	sql(db, "PRAGMA wal_checkpoint(TRUNCATE)");
 	f->taken[round] = SAMPLES / (bench_cpu() - t);
-	f->bytes = file_bytes(name) / SAMPLES;
+	f->bytes = filled_bytes(disk, name) / SAMPLES;
 	if (is_keyed)
 		f->read[round] = select_all(db);
 	if (round == ROUNDS - 1) {
 		sql(db, "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
-		f->packed = file_bytes(name) / SAMPLES;
+		f->packed = filled_bytes(disk, name) / SAMPLES;
 	}
 	sqlite3_close(db);
 }
@@ -298,13 +256,13 @@ static void write_text(const char *path)
 	size_t i, j;
 
 	if (!f)
-		die(path, "cannot be written");
+		bench_die(path, "cannot be written");
 	for (i = 0; i < MIXED_POINTS; i++)
 		for (j = 0; j < MIXED_SERIES; j++)
 			fprintf(f, "mixed{series=\"%zu\"} %.17g %lld\n", j,
 				values[j * MIXED_POINTS + i], (long long)(times[i] / 1000000));
 	if (fclose(f) != 0)
-		die(path, "cannot be written");
+		bench_die(path, "cannot be written");
 }
 
 /* Its version, bytes and CPU seconds; false: it cannot be had. */
@@ -372,10 +330,10 @@ int main(int argc, char **argv)
 	int i;
 
 	if (!mkdtemp(disk))
-		die("folder", "cannot be made");
+		bench_die("folder", "cannot be made");
 	values = malloc(sizeof(double) * MIXED_SERIES * MIXED_POINTS);
 	if (!values)
-		die("memory", "none");
+		bench_die("memory", "none");
 	mixed_times(SEED, START, times, MIXED_POINTS);
 	for (j = 0; j < MIXED_SERIES; j++)
 		mixed_values(SEED, (unsigned)j, values + j * MIXED_POINTS, MIXED_POINTS);

@@ -52,12 +52,6 @@ static struct {
 } series[SERIES_MAX];
 static size_t n_series;
 
-static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "bench real: %s: %s\n", what, why);
-	exit(1);
-}
-
 /* ---- the run ---------------------------------------------------------------------- */
 
 static int find_file(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -89,7 +83,7 @@ static void record(const char *self, const char *seconds)
 		_exit(127);
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
-		die(program, "failed under lapse run");
+		bench_die(program, "failed under lapse run");
 }
 
 /* Until the agent has closed the file, for at most 30 s; then the agent is ended. */
@@ -114,7 +108,7 @@ static void wait_closed(void)
 	if (f)
 		fclose(f);
 	if (i == 300)
-		die("agent", "the run is not closed after 30 s");
+		bench_die("agent", "the run is not closed after 30 s");
 }
 
 /* ---- what is in it ------------------------------------------------------------------- */
@@ -123,7 +117,7 @@ static int on_series(void *arg, const struct store_series *s)
 {
 	(void)arg;
 	if (n_series == SERIES_MAX)
-		die("series", "too many");
+		bench_die("series", "too many");
 	series[n_series].id = s->id;
 	series[n_series].kind = s->kind;
 	series[n_series++].recorded = strcmp(s->source, "record") == 0;
@@ -136,7 +130,7 @@ static void add_moment(int64_t time, uint32_t what)
 		cap_moments = cap_moments ? 2 * cap_moments : 4096;
 		moments = realloc(moments, cap_moments * sizeof(*moments));
 		if (!moments)
-			die("memory", "none");
+			bench_die("memory", "none");
 	}
 	moments[n_moments++] = (struct moment){time, what};
 }
@@ -163,10 +157,10 @@ static void read_run(void)
 
 	if (store_reader_open(run_dir, &e, &r) < 0 ||
 	    store_reader_series(r, on_series, NULL, &e) < 0)
-		die("reader", e.text);
+		bench_die("reader", e.text);
 	for (k = 0; k < n_series; k++)
 		if (store_reader_points(r, 0, series[k].id, &all, on_point, &k, &e) < 0)
-			die("points", e.text);
+			bench_die("points", e.text);
 	store_reader_close(r);
 }
 
@@ -226,7 +220,7 @@ static double entropy_of_times(void)
 	gaps = calloc(n_moments, sizeof(*gaps));
 	sorted = calloc(n_moments, sizeof(*sorted));
 	if (!gaps || !sorted)
-		die("memory", "none");
+		bench_die("memory", "none");
 	for (i = 1; i < n_moments; i++)
 		if (moments[i].time != moments[i - 1].time)
 			gaps[n++] =
@@ -253,7 +247,7 @@ static double number(sqlite3 *db, const char *text)
 
 	if (sqlite3_prepare_v2(db, text, -1, &st, NULL) != SQLITE_OK ||
 	    sqlite3_step(st) != SQLITE_ROW)
-		die(text, sqlite3_errmsg(db));
+		bench_die(text, sqlite3_errmsg(db));
 	n = sqlite3_column_double(st, 0);
 	sqlite3_finalize(st);
 	return n;
@@ -267,7 +261,7 @@ static void print_parts(void)
 
 	if (stat(db_path, &st) < 0 ||
 	    sqlite3_open_v2(db_path, &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
-		die(db_path, "cannot be read");
+		bench_die(db_path, "cannot be read");
 	file = (double)st.st_size / samples;
 	times = number(db, "SELECT (SELECT coalesce(sum(length(blob)), 0) FROM axis) +"
 			   " (SELECT coalesce(sum(len), 0) FROM chunk JOIN series ON series = id"
@@ -296,7 +290,7 @@ int main(int argc, char **argv)
 	(void)argc;
 	if (!mkdtemp(shm) || !mkdtemp(disk) || setenv("LAPSE_RENDEZVOUS", shm, 1) < 0 ||
 	    setenv("LAPSE_DIR", disk, 1) < 0)
-		die("folders", "cannot be made");
+		bench_die("folders", "cannot be made");
 	record(argv[0], seconds ? seconds : "60");
 	wait_closed();
 	read_run();

@@ -5,13 +5,13 @@
  * file, all of the process's CPU time in it.
  */
 #include "bench.h"
+#include "filled.h"
 #include "simulate/mixed.h"
 #include "store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SEED 1
@@ -23,21 +23,6 @@
 static char disk[] = "/var/tmp/bench-store-XXXXXX";
 static int64_t times[MIXED_POINTS];
 static double *values; /* by series */
-
-static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "bench store: %s: %s\n", what, why);
-	exit(1);
-}
-
-static double file_bytes(const char *host)
-{
-	char path[300];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "%s/%s.db", disk, host);
-	return stat(path, &st) == 0 ? (double)st.st_size : 0;
-}
 
 /* Bytes that the process gave to write(). */
 static double written(void)
@@ -54,32 +39,6 @@ static double written(void)
 	return (double)n;
 }
 
-static struct store *open_store(const char *host, unsigned n, uint32_t *ids)
-{
-	const struct store_options o = {.dir = disk, .host = host};
-	struct sink_process p = {.uid = {1}, .role = "trainer", .program = "train.py"};
-	struct sink_series d = {.unit = "1", .help = "", .labels = "", .source = "record"};
-	struct store *s;
-	struct err e = {0};
-	struct sink *k;
-	char name[32];
-	unsigned i;
-
-	if (store_open(&o, &e, &s) < 0)
-		die("open", e.text);
-	k = store_sink(s);
-	if (k->ops->process(k, &p, &d.process) < 0)
-		die("process", store_error(s)->text);
-	for (i = 0; i < n; i++) {
-		snprintf(name, sizeof(name), "series/%u", i);
-		d.name = name;
-		d.kind = SINK_GAUGE;
-		if (k->ops->series(k, &d, &ids[i]) < 0)
-			die("series", store_error(s)->text);
-	}
-	return s;
-}
-
 /* Feed n samples and commit; the CPU time of that. */
 static double feed(struct store *s, const struct sink_sample *v, size_t n)
 {
@@ -91,13 +50,13 @@ static double feed(struct store *s, const struct sink_sample *v, size_t n)
 
 	for (i = 0; i < n; i += MIXED_SERIES)
 		if (k->ops->samples(k, v + i, n - i < MIXED_SERIES ? n - i : MIXED_SERIES) < 0)
-			die("samples", store_error(s)->text);
+			bench_die("samples", store_error(s)->text);
 	if (k->ops->commit(k) < 0)
-		die("commit", store_error(s)->text);
+		bench_die("commit", store_error(s)->text);
 	while ((r = store_fold(s, false, &e)) > 0)
 		;
 	if (r < 0)
-		die("fold", e.text);
+		bench_die("fold", e.text);
 	return bench_cpu() - t;
 }
 
@@ -107,7 +66,7 @@ static double finish(struct store *s)
 	struct err e = {0};
 
 	if (store_close(s, &e) < 0)
-		die("close", e.text);
+		bench_die("close", e.text);
 	return bench_cpu() - t;
 }
 
@@ -117,12 +76,12 @@ static void bench_mixed(const char *name, size_t each, size_t n, double goal)
 	struct sink_sample *v = malloc(each * MIXED_SERIES * sizeof(*v));
 	double t = 0, w = written(), samples = (double)n * MIXED_SERIES;
 	uint32_t ids[MIXED_SERIES];
-	struct store *s = open_store(name, MIXED_SERIES, ids);
+	struct store *s = filled_open(disk, name, MIXED_SERIES, ids);
 	size_t i, j, k, m;
 	char text[64];
 
 	if (!v)
-		die("memory", "none");
+		bench_die("memory", "none");
 	for (i = 0; i < n; i += m) {
 		m = n - i < each ? n - i : each;
 		for (k = 0; k < m; k++)
@@ -136,10 +95,11 @@ static void bench_mixed(const char *name, size_t each, size_t n, double goal)
 	}
 	free(v);
 	snprintf(text, sizeof(text), "store/%s-live", name);
-	bench_print(text, file_bytes(name) / samples, "B/sample", NULL, 0, BENCH_NONE, 0);
+	bench_print(text, filled_bytes(disk, name) / samples, "B/sample", NULL, 0, BENCH_NONE, 0);
 	t += finish(s);
 	snprintf(text, sizeof(text), "store/%s-kept", name);
-	bench_print(text, file_bytes(name) / samples, "B/sample", NULL, 0, BENCH_VALUE_MAX, 1.75);
+	bench_print(text, filled_bytes(disk, name) / samples, "B/sample", NULL, 0, BENCH_VALUE_MAX,
+		    1.75);
 	snprintf(text, sizeof(text), "store/%s-written", name);
 	bench_print(text, (written() - w) / samples, "B/sample", NULL, 0, BENCH_NONE, 0);
 	snprintf(text, sizeof(text), "store/%s-all", name);
@@ -159,8 +119,8 @@ static void bench_flat(const char *name, unsigned series)
 	size_t i;
 
 	if (!v)
-		die("memory", "none");
-	s = open_store(name, series, ids);
+		bench_die("memory", "none");
+	s = filled_open(disk, name, series, ids);
 	for (i = 0; i < FLAT_SAMPLES; i++) {
 		seed = seed * 1664525u + 1013904223u;
 		time += 900 + (seed >> 24);
@@ -176,7 +136,8 @@ static void bench_flat(const char *name, unsigned series)
 	snprintf(text, sizeof(text), "store/%s-all", name);
 	bench_print(text, FLAT_SAMPLES / t, "samples/s", NULL, 0, BENCH_VALUE_MIN, 10e6);
 	snprintf(text, sizeof(text), "store/%s-kept", name);
-	bench_print(text, file_bytes(name) / FLAT_SAMPLES, "B/sample", NULL, 0, BENCH_NONE, 0);
+	bench_print(text, filled_bytes(disk, name) / FLAT_SAMPLES, "B/sample", NULL, 0, BENCH_NONE,
+		    0);
 }
 
 int main(void)
@@ -185,10 +146,10 @@ int main(void)
 	size_t j;
 
 	if (!mkdtemp(disk))
-		die("folder", "cannot be made");
+		bench_die("folder", "cannot be made");
 	values = malloc(sizeof(double) * MIXED_SERIES * MIXED_POINTS);
 	if (!values)
-		die("memory", "none");
+		bench_die("memory", "none");
 	mixed_times(SEED, START, times, MIXED_POINTS);
 	for (j = 0; j < MIXED_SERIES; j++)
 		mixed_values(SEED, (unsigned)j, values + j * MIXED_POINTS, MIXED_POINTS);

@@ -255,7 +255,8 @@ PyMethodDef core_process_methods[] = {
 	{"is_open", core_is_open, METH_NOARGS, "is_open()\n--\n\nAre records taken?"},
 	{"run_id", core_run_id, METH_NOARGS, "run_id()\n--\n\nThe run's id, '' before open()."},
 	{"store_dir", core_store_dir, METH_NOARGS,
-	 "store_dir()\n--\n\nThe folder of runs that holds this one unless a launcher chose another."},
+	 "store_dir()\n--\n\nThe folder of runs that holds this one unless a launcher chose "
+	 "another."},
 	{"evidence_path", core_evidence_path, METH_NOARGS,
 	 "evidence_path()\n--\n\nThe file whose text the agent stores when the process is dead, "
 	 "or None."},
@@ -264,7 +265,8 @@ PyMethodDef core_process_methods[] = {
 	{"now", core_now, METH_NOARGS,
 	 "now()\n--\n\nNanoseconds since 1970-01-01 UTC on lapse's own scale; 0 before init()."},
 	{"step_now", core_step_now, METH_NOARGS,
-	 "step_now()\n--\n\nThe current step; None before the first, and where nothing is recorded."},
+	 "step_now()\n--\n\nThe current step; None before the first, and where nothing is "
+	 "recorded."},
 	{"heartbeat", core_heartbeat, METH_NOARGS,
 	 "heartbeat()\n--\n\nSay 'I am alive' in phases that neither step nor record."},
 	{"stats", core_stats, METH_NOARGS,

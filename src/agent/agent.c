@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sdnotify.h"
+#include "base/text.h"
 #include "ring/safemap.h"
 #include "ring/reader.h"
 #include "wire/bell.h"
@@ -170,13 +171,6 @@ static void agent_take_outcome(struct agent *a, const char *name)
 		unlinkat(a->runs, name, 0);
 }
 
-static bool agent_ends_with(const char *s, const char *suffix)
-{
-	size_t n = strlen(s), k = strlen(suffix);
-
-	return n > k && s[0] != '.' && strcmp(s + n - k, suffix) == 0;
-}
-
 /* A ring whose run has no file: the process made the run itself, or the
  * launcher's file is gone. */
 static struct live *agent_add_own(struct agent *a, const struct wire_ring *ring)
@@ -264,7 +258,7 @@ static void agent_scan(struct agent *a, int fd, const char *suffix,
 		return;
 	}
 	while ((e = readdir(d)))
-		if (agent_ends_with(e->d_name, suffix))
+		if (e->d_name[0] != '.' && text_ends(e->d_name, suffix))
 			take(a, e->d_name);
 	closedir(d);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sweep.h"
 
+#include "base/text.h"
 #include "wire/rendezvous.h"
 
 #include <dirent.h>
@@ -11,13 +12,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-static bool sweep_ends_with(const char *s, const char *suffix)
-{
-	size_t n = strlen(s), k = strlen(suffix);
-
-	return n > k && strcmp(s + n - k, suffix) == 0;
-}
 
 static DIR *sweep_open(int rings)
 {
@@ -70,11 +64,11 @@ static bool sweep_is_litter(int rings, const char *name)
 	    time(NULL) - st.st_mtime < SWEEP_AGE_S)
 		return false;
 	if (name[0] == '.')
-		return sweep_ends_with(name, ".tmp") && sweep_is_dead(name + 1);
+		return text_ends(name, ".tmp") && sweep_is_dead(name + 1);
 	/* Evidence goes with its run; this is of a process whose ring is gone. */
-	if (sweep_ends_with(name, ".fault"))
+	if (text_ends(name, ".fault"))
 		return sweep_is_dead(name) && !sweep_has_page(rings, name);
-	return sweep_ends_with(name, ".ctl") && sweep_is_dead(name) &&
+	return text_ends(name, ".ctl") && sweep_is_dead(name) &&
 	       !rendezvous_is_locked(rings, name) && !sweep_has_ring(rings, name);
 }
 

@@ -11,6 +11,7 @@
 
 #include "analyse/numeric.h"
 #include "analyse/room.h"
+#include "base/number.h"
 
 #define AHEAD 16 /* rows that are fetched before they are looked at */
 
@@ -100,13 +101,6 @@ static int order_by_sum(const struct group *groups, size_t n, uint32_t *order)
 	return 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 /* Which groups HTA puts under "others". */
 static int mark_others(const struct group *groups, size_t n, const struct aggregate_options *o,
 		       uint8_t *other)
@@ -121,7 +115,7 @@ static int mark_others(const struct group *groups, size_t n, const struct aggreg
 			sums[i] = groups[order[i]].run.sum + (i ? sums[i - 1] : 0);
 		/* Running sums fall where rounding left a name less than no time. */
 		memcpy(sums + n, sums, n * sizeof(*sums));
-		qsort(sums + n, n, sizeof(*sums), by_value);
+		qsort(sums + n, n, sizeof(*sums), number_order);
 		limit = numeric_quantile(sums + n, n, o->quantile);
 		for (i = 0; i < n; i++)
 			/* "Always false" is HTA's comment on the first of these. */

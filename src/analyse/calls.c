@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define MTIA_RUN "runFunction - job_prep_and_submit_for_execution"
 
 struct call {
@@ -53,16 +55,11 @@ static const struct call started[] = {{"cudaLaunch", CALLS_LAUNCH},
 				      {"urEnqueueUSMFill", CALLS_MEMORY},
 				      {"zeCommandListAppendMemory", CALLS_MEMORY}};
 
-static bool begins(const char *name, const char *with)
-{
-	return !strncmp(name, with, strlen(with));
-}
-
 /* HTA: (cuda.*LaunchKernel)|(cuLaunchKernel)|(^runFunction), from the start of the name. */
 static bool is_delayed(const char *name)
 {
-	return (begins(name, "cuda") && strstr(name + 4, "LaunchKernel")) ||
-	       begins(name, "cuLaunchKernel") || begins(name, "runFunction");
+	return (text_begins(name, "cuda") && strstr(name + 4, "LaunchKernel")) ||
+	       text_begins(name, "cuLaunchKernel") || text_begins(name, "runFunction");
 }
 
 unsigned calls_of(const char *name)
@@ -74,7 +71,7 @@ unsigned calls_of(const char *name)
 		if (!strcmp(name, known[i].name))
 			use = known[i].use;
 	for (i = 0; i < sizeof(started) / sizeof(started[0]) && !use; i++)
-		if (begins(name, started[i].name))
+		if (text_begins(name, started[i].name))
 			use = started[i].use;
 	return is_delayed(name) ? use | CALLS_HTA_DELAY : use;
 }

@@ -7,6 +7,7 @@
 
 #include "analyse/numeric.h"
 #include "base/mem.h"
+#include "base/number.h"
 
 #include <errno.h>
 #include <math.h>
@@ -24,13 +25,6 @@ size_t compare_thin(double *x, size_t n, size_t most)
 	return k;
 }
 
-static int compare_double(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 int compare_describe(const double *x, size_t n, struct compare_summary *ret)
 {
 	double *sorted;
@@ -42,7 +36,7 @@ int compare_describe(const double *x, size_t n, struct compare_summary *ret)
 	if (!sorted)
 		return -ENOMEM;
 	memcpy(sorted, x, n * sizeof(*sorted));
-	qsort(sorted, n, sizeof(*sorted), compare_double);
+	qsort(sorted, n, sizeof(*sorted), number_order);
 	ret->median = numeric_quantile(sorted, n, 0.5);
 	ret->p5 = numeric_quantile(sorted, n, 0.05);
 	ret->p95 = numeric_quantile(sorted, n, 0.95);
@@ -235,7 +229,7 @@ static int compare_interval(struct compare_side side[2], const struct compare_op
 		a = compare_resample(&side[0], &random);
 		v[i] = compare_resample(&side[1], &random) - a;
 	}
-	qsort(v, n, sizeof(*v), compare_double);
+	qsort(v, n, sizeof(*v), number_order);
 	r->low = numeric_quantile(v, n, (1 - o->confidence) / 2);
 	r->high = numeric_quantile(v, n, (1 + o->confidence) / 2);
 	free(v);

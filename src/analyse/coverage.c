@@ -366,38 +366,3 @@ void coverage_text(const struct coverage *c, struct buf *out)
 			if ((int)c->items[i].grade == g)
 				buf_printf(out, "%s: %s\n", grades[g], c->items[i].text);
 }
-
-void coverage_json(const struct coverage *c, const struct view *v, struct json *j)
-{
-	json_key(j, "coverage");
-	json_array(j);
-	for (int i = 0; i < COVERAGE_ITEMS; i++) {
-		if (c->items[i].grade == COVERAGE_FINE)
-			continue;
-		json_object(j);
-		json_kstr(j, "id", names[i]);
-		json_kstr(j, "grade", grades[c->items[i].grade]);
-		json_kuint(j, "count", c->items[i].count);
-		json_kuint(j, "of", c->items[i].of);
-		json_kstr(j, "text", c->items[i].text);
-		json_object_end(j);
-	}
-	json_array_end(j);
-	json_key(j, "streams");
-	json_array(j);
-	for (size_t i = 0; i < c->n_streams; i++) {
-		const struct coverage_stream *s = &c->streams[i];
-
-		json_object(j);
-		json_kstr(j, "pid",
-			  trace_text(v->trace, trace_track(v->trace, s->track)->pid_text, NULL));
-		json_kint(j, "stream", s->stream);
-		json_kuint(j, "rows", s->rows);
-		json_kuint(j, "overlaps", s->overlaps);
-		json_kint(j, "raw_ns", s->raw);
-		json_kint(j, "clipped_ns", s->clipped);
-		json_kint(j, "longest_overlap_ns", s->longest);
-		json_object_end(j);
-	}
-	json_array_end(j);
-}

@@ -7,7 +7,7 @@
 #ifndef ANALYSE_COVERAGE_H
 #define ANALYSE_COVERAGE_H
 
-#include "base/json.h"
+#include "base/buf.h"
 #include "trace/view.h"
 
 enum coverage_id {
@@ -72,8 +72,7 @@ void coverage_free(struct coverage *c);
 
 const char *coverage_name(enum coverage_id id); /* "launch-no-work" */
 
-/* As text, a line each of what is not fine; as members of the object open in j. */
+/* As text, a line each of what is not fine. */
 void coverage_text(const struct coverage *c, struct buf *out);
-void coverage_json(const struct coverage *c, const struct view *v, struct json *j);
 
 #endif

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
+
 /* All are looked for anywhere in the name, letters' case ignored. */
 static const char *const communication[] = {
 	"ncclkernel", "nccldevkernel", "nccl:",     "rccl",          "hccl",
@@ -69,11 +71,6 @@ static bool has_one(const char *name, const char *const words[])
 	return false;
 }
 
-static bool starts(const char *name, const char *with)
-{
-	return !strncmp(name, with, strlen(with));
-}
-
 /* Does a copy touch the host? "Memcpy HtoD (Pageable -> Device)", "Memcpy DtoD", AMD's
  * "CopyHostToDevice". */
 static bool copies_host(const char *name)
@@ -88,9 +85,9 @@ enum verdict_kind kclass_gpu(const char *name, enum trace_cat cat)
 {
 	if (cat == TRACE_CAT_GPU_MEMSET)
 		return VERDICT_MEMORY;
-	if (cat == TRACE_CAT_GPU_MEMCPY || starts(name, "Memcpy"))
+	if (cat == TRACE_CAT_GPU_MEMCPY || text_begins(name, "Memcpy"))
 		return copies_host(name) ? VERDICT_COPY : VERDICT_MEMORY;
-	if (cat == TRACE_CAT_COLLECTIVE_COMM || starts(name, "nccl") ||
+	if (cat == TRACE_CAT_COLLECTIVE_COMM || text_begins(name, "nccl") ||
 	    has_one(name, communication))
 		return VERDICT_COMMUNICATION;
 	if (has_one(name, arithmetic))
@@ -176,19 +173,21 @@ bool kclass_is_item(const char *name)
 
 bool kclass_is_loader(const char *name)
 {
-	return starts(name, "enumerate(DataLoader)") || starts(name, "enumerate(DataPipe)") ||
-	       strstr(name, "dataloader_next") || !strcmp(name, "dataloader_iter");
+	return text_begins(name, "enumerate(DataLoader)") ||
+	       text_begins(name, "enumerate(DataPipe)") || strstr(name, "dataloader_next") ||
+	       !strcmp(name, "dataloader_iter");
 }
 
 bool kclass_is_collective(const char *name)
 {
-	return starts(name, "gloo:") || starts(name, "nccl:") || starts(name, "c10d::") ||
-	       starts(name, "mpi:") || starts(name, "ucc:");
+	return text_begins(name, "gloo:") || text_begins(name, "nccl:") ||
+	       text_begins(name, "c10d::") || text_begins(name, "mpi:") ||
+	       text_begins(name, "ucc:");
 }
 
 bool kclass_is_mark(const char *name)
 {
-	return starts(name, "ProfilerStep#") || starts(name, "Optimizer.step#") ||
-	       starts(name, "Optimizer.zero_grad#") || starts(name, "## ") ||
-	       starts(name, "DistributedDataParallel.forward");
+	return text_begins(name, "ProfilerStep#") || text_begins(name, "Optimizer.step#") ||
+	       text_begins(name, "Optimizer.zero_grad#") || text_begins(name, "## ") ||
+	       text_begins(name, "DistributedDataParallel.forward");
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/bigmem.h"
+#include "base/number.h"
 
 #define BLOCK 128 /* numpy sums so many in one go */
 #define MANY 1024 /* from here on a radix sort pays */
@@ -46,13 +47,6 @@ double numeric_sum(const double *x, size_t n)
 	half = n / 2;
 	half -= half % 8;
 	return numeric_sum(x, half) + numeric_sum(x + half, n - half);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
 }
 
 /* By the bits of the doubles, turned so that they sort alike, a byte after the other; bytes
@@ -96,7 +90,7 @@ static int sort_many(double *x, size_t n)
 static void sort_values(double *x, size_t n)
 {
 	if (n < MANY || sort_many(x, n))
-		qsort(x, n, sizeof(*x), by_value);
+		qsort(x, n, sizeof(*x), number_order);
 }
 
 double numeric_quantile(const double *sorted, size_t n, double q)

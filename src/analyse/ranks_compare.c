@@ -12,6 +12,7 @@
 
 #include "analyse/ranks_priv.h"
 #include "analyse/room.h"
+#include "base/number.h"
 
 #define LATE_PART 0.05       /* of a step: less is not told */
 #define COST_PART 0.1        /* of a step: less is a lag, no straggler */
@@ -21,18 +22,11 @@
 #define SURE 3.0             /* residuals of a clock that lateness must exceed */
 #define SURE_LEAST 20e3      /* ns */
 
-static int by_number(const void *pa, const void *pb)
-{
-	double a = *(const double *)pa, b = *(const double *)pb;
-
-	return a < b ? -1 : a > b;
-}
-
 static double median(double *x, size_t n)
 {
 	if (!n)
 		return 0;
-	qsort(x, n, sizeof(*x), by_number);
+	qsort(x, n, sizeof(*x), number_order);
 	return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 

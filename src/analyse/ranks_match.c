@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analyse/ranks_priv.h"
+#include "base/number.h"
 
 #define DRIFT_PAIRS 16   /* as few give no drift */
 #define DRIFT_SLOPES 300 /* points taken for it */
@@ -103,25 +104,18 @@ struct pair {
 	double at, ahead; /* the rank's own end; how much later than the known clock's */
 };
 
-static int by_number(const void *pa, const void *pb)
-{
-	double a = *(const double *)pa, b = *(const double *)pb;
-
-	return a < b ? -1 : a > b;
-}
-
 static double quantile(double *x, size_t n, double q)
 {
 	if (!n)
 		return NAN;
-	qsort(x, n, sizeof(*x), by_number);
+	qsort(x, n, sizeof(*x), number_order);
 	return n % 2 || q != 0.5 ? x[(size_t)((double)(n - 1) * q + 0.5)]
 				 : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
 static int by_at(const void *pa, const void *pb)
 {
-	return by_number(&((const struct pair *)pa)->at, &((const struct pair *)pb)->at);
+	return number_order(&((const struct pair *)pa)->at, &((const struct pair *)pb)->at);
 }
 
 /* Median of slopes between points half of the time apart (Theil and Sen's estimator over

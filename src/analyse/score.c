@@ -163,30 +163,3 @@ void score_text(const struct score *s, struct buf *out)
 	buf_printf(out, "%d of %d passed, %d failed, %d unknown.\n", s->passed, SCORE_TARGETS,
 		   s->failed, SCORE_TARGETS - s->passed - s->failed);
 }
-
-void score_json(const struct score *s, struct json *j)
-{
-	json_key(j, "score");
-	json_array(j);
-	for (int i = 0; i < SCORE_TARGETS; i++) {
-		const struct score_row *row = &s->rows[i];
-
-		json_object(j);
-		json_kstr(j, "target", targets[i].name);
-		json_kstr(j, "title", targets[i].title);
-		json_kstr(j, "state", score_state(row->state));
-		json_key(j, "value");
-		isnan(row->value) ? json_null(j) : json_double(j, row->value);
-		json_key(j, "unrecorded");
-		isnan(row->unrecorded) ? json_null(j) : json_double(j, row->unrecorded);
-		json_key(j, "above");
-		isinf(row->low) ? json_null(j) : json_double(j, row->low);
-		json_key(j, "below");
-		isinf(row->high) ? json_null(j) : json_double(j, row->high);
-		json_kstr(j, "text", row->text);
-		json_object_end(j);
-	}
-	json_array_end(j);
-	json_kint(j, "passed", s->passed);
-	json_kint(j, "failed", s->failed);
-}

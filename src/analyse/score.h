@@ -44,6 +44,5 @@ const char *score_name(enum score_target target);  /* "utilisation" */
 const char *score_title(enum score_target target); /* "GPU utilisation above 80 %" */
 const char *score_state(enum score_state state);   /* "pass", "fail", "unknown" */
 void score_text(const struct score *s, struct buf *out);
-void score_json(const struct score *s, struct json *j);
 
 #endif

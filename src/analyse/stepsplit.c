@@ -6,6 +6,7 @@
 #include "analyse/stepsplit.h"
 
 #include "base/mem.h"
+#include "base/number.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -428,13 +429,6 @@ void stepsplit_permille_of(const struct stepsplit *s, size_t step, int ret[STEPS
 	stepsplit_share(v, s->n_parts, ret);
 }
 
-static int stepsplit_compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double stepsplit_rank(const double *sorted, size_t n, double q)
 {
 	size_t at = (size_t)ceil(q * (double)n);
@@ -474,7 +468,7 @@ struct stepsplit_spread stepsplit_spread(const struct stepsplit *s, uint32_t ran
 		sum += v[n++];
 	}
 	if (n > 0) {
-		qsort(v, n, sizeof(*v), stepsplit_compare);
+		qsort(v, n, sizeof(*v), number_order);
 		r.mean = sum / (double)n;
 		r.p50 = stepsplit_rank(v, n, 0.50);
 		r.p95 = stepsplit_rank(v, n, 0.95);
@@ -562,7 +556,7 @@ bool stepsplit_histogram(const struct stepsplit *s, double *edges, uint64_t *cou
 	v = xcalloc(s->n, sizeof(*v));
 	for (i = 0; i < s->n; i++)
 		v[i] = stepsplit_value(s, i, s->n_parts) / 1e9;
-	qsort(v, s->n, sizeof(*v), stepsplit_compare);
+	qsort(v, s->n, sizeof(*v), number_order);
 	low = v[0];
 	high = stepsplit_rank(v, s->n, 0.995);
 	if (!(high > low))

@@ -203,28 +203,3 @@ void syncs_free(struct syncs *s)
 	free(s->sites);
 	free(s);
 }
-
-void syncs_json(const struct syncs *s, const struct view *v, struct json *j)
-{
-	json_kuint(j, "count", s->count);
-	json_kuint(j, "in_steps", s->in_steps);
-	json_kuint(j, "steps", s->steps);
-	json_kint(j, "wait_ns", s->wait);
-	json_key(j, "sites");
-	json_array(j);
-	for (size_t i = 0; i < s->n; i++) {
-		const struct syncs_site *x = &s->sites[i];
-
-		json_object(j);
-		json_kstr(j, "call", trace_text(v->trace, x->call, NULL));
-		json_kstr(j, "operator", x->op ? trace_text(v->trace, x->op, NULL) : NULL);
-		json_kstr(j, "python", x->python ? trace_text(v->trace, x->python, NULL) : NULL);
-		json_kuint(j, "count", x->count);
-		json_kint(j, "wait_ns", x->wait);
-		json_kint(j, "longest_ns", x->longest);
-		json_kint(j, "idle_ns", x->idle);
-		json_kint(j, "cost_ns", x->cost);
-		json_object_end(j);
-	}
-	json_array_end(j);
-}

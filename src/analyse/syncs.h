@@ -7,7 +7,6 @@
 #ifndef ANALYSE_SYNCS_H
 #define ANALYSE_SYNCS_H
 
-#include "base/json.h"
 #include "trace/view.h"
 
 struct syncs_site {
@@ -34,6 +33,5 @@ struct syncs {
 /* Of a view of rule VIEW_EXACT. 0, -ENOMEM. */
 int syncs_new(const struct view *v, struct syncs **ret);
 void syncs_free(struct syncs *s);
-void syncs_json(const struct syncs *s, const struct view *v, struct json *j);
 
 #endif

@@ -6,6 +6,7 @@
 #include "analyse/tbnames.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -143,15 +144,10 @@ static bool tbnames_is(const char *name, const char *const *list)
 	return false;
 }
 
-static bool tbnames_starts(const char *name, const char *prefix)
-{
-	return !strncmp(name, prefix, strlen(prefix));
-}
-
 static bool tbnames_begins(const char *name, const char *const *list)
 {
 	for (; *list; list++) {
-		if (tbnames_starts(name, *list))
+		if (text_begins(name, *list))
 			return true;
 	}
 	return false;
@@ -166,18 +162,17 @@ static bool tbnames_ends(const char *name, const char *end)
 
 static bool tbnames_is_loader(const char *name)
 {
-	return (tbnames_starts(name, "enumerate(DataLoader)#") &&
-		tbnames_ends(name, ".__next__")) ||
-	       tbnames_starts(name, "enumerate(DataPipe)#");
+	return (text_begins(name, "enumerate(DataLoader)#") && tbnames_ends(name, ".__next__")) ||
+	       text_begins(name, "enumerate(DataPipe)#");
 }
 
 static unsigned tbnames_comm(const char *name)
 {
 	unsigned f = 0;
 
-	if (tbnames_starts(name, "nccl:") && tbnames_is(name + 5, tbnames_collectives))
+	if (text_begins(name, "nccl:") && tbnames_is(name + 5, tbnames_collectives))
 		f |= TBNAMES_NCCL;
-	if (tbnames_starts(name, "gloo:") && tbnames_is(name + 5, tbnames_collectives))
+	if (text_begins(name, "gloo:") && tbnames_is(name + 5, tbnames_collectives))
 		f |= TBNAMES_GLOO;
 	if (tbnames_begins(name, tbnames_comm_host))
 		f |= TBNAMES_COMM_HOST | TBNAMES_COMM_ANY;
@@ -192,13 +187,13 @@ uint16_t tbnames_flags(const char *name)
 {
 	unsigned f = TBNAMES_KNOWN | tbnames_comm(name);
 
-	if (tbnames_starts(name, "ProfilerStep#"))
+	if (text_begins(name, "ProfilerStep#"))
 		f |= TBNAMES_STEP;
 	if (tbnames_is_loader(name))
 		f |= TBNAMES_LOADER;
-	if (tbnames_starts(name, "Optimizer."))
+	if (text_begins(name, "Optimizer."))
 		f |= TBNAMES_NOT_OP;
-	if (tbnames_starts(name, "Optimizer.step"))
+	if (text_begins(name, "Optimizer.step"))
 		f |= TBNAMES_OPTIMIZER;
 	if (!strcmp(name, "DataParallel.forward"))
 		f |= TBNAMES_NOT_OP | TBNAMES_DP;

@@ -26,7 +26,6 @@ struct tbtree_walk {
 	uint32_t *lane_first, *lane_last, *lane_next; /* operators by lane; next by node */
 	int32_t *lane_order;                          /* lanes in the order of appearance */
 	size_t n_lanes;
-	bool no_nodes; /* only launches and work are wanted */
 };
 
 static void tbtree_work_add(struct tbtree_walk *w, uint32_t row)
@@ -348,8 +347,7 @@ static void tbtree_walk_rows(struct tbtree_walk *w)
 			tbtree_launch_add(w, i);
 			break;
 		default:
-			if (!w->no_nodes)
-				tbtree_node_add(w, i);
+			tbtree_node_add(w, i);
 			break;
 		}
 	}
@@ -395,19 +393,6 @@ static struct tbtree *tbtree_alloc(const struct tbrows *b, uint64_t nodes)
 				  b->count[TBROWS_MEMSET] + 1,
 			  sizeof(*t->work));
 	return t;
-}
-
-int tbtree_launches(const struct tbrows *b, struct tbtree **ret)
-{
-	struct tbtree *t = tbtree_alloc(b, 0);
-	struct tbtree_walk w;
-
-	tbtree_walk_init(&w, t);
-	w.no_nodes = true;
-	tbtree_walk_rows(&w);
-	tbtree_walk_done(&w);
-	*ret = t;
-	return 0;
 }
 
 int tbtree_new(const struct tbrows *b, struct tbtree **ret)

@@ -79,8 +79,6 @@ struct tbtree {
 };
 
 int tbtree_new(const struct tbrows *b, struct tbtree **ret);
-/* Only launches and their work, all that tbsteps_new() needs: no nodes, no roots, no sums. */
-int tbtree_launches(const struct tbrows *b, struct tbtree **ret);
 void tbtree_free(struct tbtree *t); /* NULL is accepted */
 
 /* Children before parents: the first node of a root's tree, the next one; TBTREE_NIL at the

@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#include "base/number.h"
+
 struct cursor {
 	size_t at[LAYERS];
 };
@@ -162,13 +164,6 @@ struct cost {
 #define COST_LAUNCH_MAX 15000.0
 #define COST_LIMIT 0.75 /* of the dispatching time that the estimate may take */
 
-static int by_value(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Durations of at most SAMPLE rows: leaf operators, or launches. */
 #define SAMPLE 20000u
 
@@ -220,11 +215,11 @@ static struct cost costs(struct verdict_work *w)
 	if (!d) /* an estimate can do without */
 		return (struct cost){0, 0, 0};
 	n = sample_leaves(w->v, d, SAMPLE);
-	qsort(d, n, sizeof(*d), by_value);
+	qsort(d, n, sizeof(*d), number_order_int);
 	if (n)
 		leaf = clamp((double)d[n / 4], COST_LEAF_MIN, COST_LEAF_MAX);
 	n = sample_launches(w, d, SAMPLE);
-	qsort(d, n, sizeof(*d), by_value);
+	qsort(d, n, sizeof(*d), number_order_int);
 	if (n)
 		launch = clamp((double)d[n / 2], 0, COST_LAUNCH_MAX);
 	free(d);

@@ -6,6 +6,7 @@
 #include "analyse/verdict_trace.h"
 
 #include "analyse/verdict_priv.h"
+#include "base/number.h"
 
 #include <errno.h>
 #include <math.h>
@@ -99,13 +100,6 @@ static int judge(struct verdict_work *w)
 	return rc;
 }
 
-static int by_ns(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Median (the lower of two in the middle) of own times without one rank's. */
 static int64_t others(const struct verdict_result *res, size_t but)
 {
@@ -117,7 +111,7 @@ static int64_t others(const struct verdict_result *res, size_t but)
 	for (size_t i = 0; i < res->n; i++)
 		if (i != but && res->ranks[i].own > 0) /* one without time says nothing */
 			d[n++] = res->ranks[i].own;
-	qsort(d, n, sizeof(*d), by_ns);
+	qsort(d, n, sizeof(*d), number_order_int);
 	median = n ? d[(n - 1) / 2] : 0;
 	free(d);
 	return median;

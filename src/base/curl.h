@@ -43,8 +43,7 @@ enum curl_info {
 #define CURL_PROTOCOL_HTTP 1L
 #define CURL_PROTOCOL_HTTPS 2L
 #define CURL_ERROR_SIZE 256
-#define CURL_DONE 1           /* CURLMSG_DONE */
-#define CURL_WRITE_REFUSED 23 /* CURLE_WRITE_ERROR */
+#define CURL_DONE 1 /* CURLMSG_DONE */
 
 struct curl_message {
 	int what; /* CURL_DONE */

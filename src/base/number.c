@@ -102,3 +102,22 @@ int number_double(const char *text, double *ret)
 	*ret = v;
 	return 0;
 }
+
+int number_order(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+int number_order_int(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+void number_add(double *sum, double v)
+{
+	*sum = isnan(*sum) ? v : *sum + v;
+}

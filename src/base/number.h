@@ -21,4 +21,11 @@ int number_duration(const char *text, int64_t *ret_ns); /* also "250ms", "1h30m"
 int number_bytes(const char *text, int64_t *ret_bytes); /* binary multiples; bare: bytes */
 int number_double(const char *text, double *ret);       /* decimal, finite: "0.1", "1e-8" */
 
+/* For qsort(): doubles, none of them NaN, and whole numbers, the smallest first. */
+int number_order(const void *a, const void *b);
+int number_order_int(const void *a, const void *b);
+
+/* Add to a sum that is NaN until there is something in it. */
+void number_add(double *sum, double v);
+
 #endif

@@ -48,3 +48,43 @@ void utf8_clean(char *s, size_t len)
 		i += n;
 	}
 }
+
+size_t utf8_put(char out[4], uint32_t c)
+{
+	if (c < 0x80) {
+		out[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		out[0] = (char)(0xc0 | c >> 6);
+		out[1] = (char)(0x80 | (c & 0x3f));
+		return 2;
+	}
+	if (c < 0x10000) {
+		out[0] = (char)(0xe0 | c >> 12);
+		out[1] = (char)(0x80 | (c >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (c & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | c >> 18);
+	out[1] = (char)(0x80 | (c >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (c >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (c & 0x3f));
+	return 4;
+}
+
+int32_t utf8_hex4(const char *p)
+{
+	int32_t v = 0;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		if (p[i] >= '0' && p[i] <= '9')
+			v = v * 16 + (p[i] - '0');
+		else if ((p[i] | 32) >= 'a' && (p[i] | 32) <= 'f')
+			v = v * 16 + ((p[i] | 32) - 'a' + 10);
+		else
+			return -1;
+	}
+	return v;
+}

@@ -3,12 +3,11 @@
 
 #include "alert/builtin.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/near.h"
 #include "base/number.h"
+#include "cli/settings.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ALERTING_MAX 32
@@ -63,21 +62,11 @@ static void alerting_add_limit(char *word)
 		alerting_limits[alerting_n_limits++] = (struct watch_limit){r->name, limit};
 }
 
-static void alerting_words(const char *words, void (*fn)(char *word))
-{
-	char *copy = xstrdup(words), *save = NULL, *word;
-
-	for (word = copy ? strtok_r(copy, ",", &save) : NULL; word;
-	     word = strtok_r(NULL, ",", &save))
-		fn(word);
-	free(copy);
-}
-
 void alerting_set(const struct config *c)
 {
 	alerting.off = !config_flag(c, "alert.enabled");
-	alerting_words(config_text(c, "alert.off"), alerting_add_none);
-	alerting_words(config_text(c, "alert.limits"), alerting_add_limit);
+	settings_words(config_text(c, "alert.off"), alerting_add_none);
+	settings_words(config_text(c, "alert.limits"), alerting_add_limit);
 }
 
 const struct watch_settings *alerting_settings(void)

@@ -11,17 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/mem.h"
-
-static int64_t cleanup_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
+#include "base/text.h"
+#include "wire/clock.h"
 
 static void cleanup_fail(struct cleanup_run *run, const struct err *e)
 {
@@ -71,9 +64,7 @@ static void cleanup_file(struct cleanup_run *run, const char *file, const struct
 
 static int cleanup_is_db(const struct dirent *d)
 {
-	size_t n = strlen(d->d_name);
-
-	return n > 3 && d->d_name[0] != '.' && strcmp(d->d_name + n - 3, ".db") == 0;
+	return d->d_name[0] != '.' && text_ends(d->d_name, ".db");
 }
 
 static uint64_t cleanup_size(const char *dir, const char *file)
@@ -140,7 +131,7 @@ static uint64_t cleanup_total(const struct cleanup *c)
 static int cleanup_list(const char *root, const struct cleanup_wish *w, struct err *e,
 			struct cleanup *c)
 {
-	int64_t now = cleanup_now();
+	int64_t now = clock_ns(CLOCK_REALTIME);
 	char **ids = NULL;
 	size_t i, n = 0;
 	int r = store_runs(root, &ids, e);

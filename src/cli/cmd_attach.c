@@ -13,6 +13,7 @@
 #include "cli/launch_files.h"
 #include "cli/launch_oom.h"
 #include "cli/launch_serve.h"
+#include "cli/launch_signal.h"
 #include "cli/settings.h"
 #include "wire/clock.h"
 #include "wire/rendezvous.h"
@@ -24,7 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -207,20 +207,6 @@ static void attach_end(struct attach *a)
 			run_outcome_name(a->outcome.kind), a->start.id);
 }
 
-/* What would end us makes us leave in order. */
-static int attach_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 static int attach_run(struct attach *a, long pid, const struct settings *settings)
 {
 	struct err e = {0};
@@ -266,7 +252,7 @@ int cmd_attach(int argc, char **argv)
 		return 2;
 	}
 	attach_configure(settings.config);
-	a.signals = attach_signals();
+	a.signals = launch_signal_leave();
 	a.process.fd = -1;
 	launch_files_init(&a.files);
 	status = attach_run(&a, (long)pid, &settings);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -19,6 +18,7 @@
 #include "cli/export_live.h"
 #include "cli/outfile.h"
 #include "report/range.h"
+#include "wire/clock.h"
 
 #define EXPORT_LOOK 4096 /* rows between two looks at the clock */
 
@@ -69,19 +69,10 @@ struct export
 	struct err e; /* of writing */
 	size_t unread;
 	uint64_t rows_expected;
-	struct timespec begun;
-	double shown_s; /* when progress was shown last; 0 never */
+	int64_t begun_ns; /* CLOCK_MONOTONIC */
+	double shown_s;   /* when progress was shown last; 0 never */
 	bool progress;
 };
-
-static double export_elapsed_s(const struct export *x)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - x->begun.tv_sec) +
-	       (double)(now.tv_nsec - x->begun.tv_nsec) / 1e9;
-}
 
 /* Only a person looks at a terminal, and only after a second. */
 static void export_show_progress(struct export *x)
@@ -91,7 +82,7 @@ static void export_show_progress(struct export *x)
 
 	if (!x->progress || x->walk.rows % EXPORT_LOOK != 0)
 		return;
-	s = export_elapsed_s(x);
+	s = (double)(clock_ns(CLOCK_MONOTONIC) - x->begun_ns) / 1e9;
 	if (s < 1 || s - x->shown_s < 0.2)
 		return;
 	x->shown_s = s;
@@ -185,7 +176,7 @@ static int export_write(struct export *x)
 	for (i = 0; i < x->v.n_series; i++)
 		if (exportwalk_wants(&x->walk, &x->v.series[i]))
 			x->rows_expected += x->v.series[i].count;
-	clock_gettime(CLOCK_MONOTONIC, &x->begun);
+	x->begun_ns = clock_ns(CLOCK_MONOTONIC);
 	x->progress = isatty(STDERR_FILENO) && (x->out.to != stdout || !isatty(STDOUT_FILENO));
 	err = exportwalk_run(&x->walk, &walk_error);
 	err = outfile_close(&x->out, !err, &close_error) ? close_error.code : err;

@@ -17,6 +17,7 @@
 #include "base/number.h"
 #include "cli/gpuquery.h"
 #include "report/runview.h"
+#include "wire/clock.h"
 
 /* What the handbook of nvidia-smi's users watches a training with. */
 #define GPU_LOG_DEFAULT                                                                            \
@@ -240,8 +241,7 @@ static int gpu_log_rounds(struct gpu_log *l)
 
 	if (l->q.header)
 		gpuquery_header(&l->q, l->driver, l->to);
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	next = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+	next = clock_ns(CLOCK_MONOTONIC);
 	for (;;) {
 		status = gpu_log_round(l);
 		if (status || --left == 0)

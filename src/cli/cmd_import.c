@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/import.h"
 #include "report/runview.h"
 
@@ -41,13 +41,6 @@ const struct opt *cmd_import_options(void)
 	};
 
 	return rows;
-}
-
-static bool import_is_file(const char *path)
-{
-	size_t n = strlen(path);
-
-	return n > 3 && strcmp(path + n - 3, ".db") == 0;
 }
 
 static int import_one(const char *root, const char *const *paths, unsigned n)
@@ -90,7 +83,7 @@ int cmd_import(int argc, char **argv)
 	}
 	import_sweep(root);
 	for (i = 0; i < argc; i++) {
-		if (import_is_file(argv[i]))
+		if (text_ends(argv[i], ".db"))
 			files[n++] = argv[i];
 		else
 			status |= import_one(root, (const char *const[]){argv[i]}, 1);

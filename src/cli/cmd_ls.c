@@ -141,20 +141,6 @@ static size_t ls_choose(struct index *x, size_t *runs, size_t *ret_all)
 	return n < limit ? n : limit;
 }
 
-static const struct index_metric *ls_loss(struct index *x, size_t i)
-{
-	static const char *const names[] = {"loss", "train/loss"};
-	const struct index_metric *m;
-	size_t k;
-
-	for (k = 0; k < ARRAY_LEN(names); k++) {
-		m = index_metric(x, i, names[k]);
-		if (m && m->kind == SINK_GAUGE && m->count)
-			return m;
-	}
-	return NULL;
-}
-
 /* ---- JSON ----------------------------------------------------------------------------- */
 
 static bool ls_is_first(size_t k)
@@ -181,7 +167,7 @@ static void ls_json_row(struct json *j, struct index *x, size_t i, const char *r
 	} else {
 		runview_json_run_of(j, &r->run, dir, r->warning);
 		runview_json_step(j, "last_step", r->step);
-		loss = ls_loss(x, i);
+		loss = pick_loss(x, i);
 		json_kstr(j, "loss_name", loss ? loss->name : NULL);
 		runview_json_number(j, "loss", loss ? loss->last : NAN, loss != NULL);
 		json_key(j, "metrics");
@@ -225,7 +211,7 @@ static void ls_table_metrics(struct table *t, struct index *x, size_t i)
 	size_t k;
 
 	if (ls_n_metrics == 0) {
-		loss = ls_loss(x, i);
+		loss = pick_loss(x, i);
 		table_cell(t, TERM_PLAIN, loss ? runview_value(text, loss->last, "") : "-");
 	}
 	for (k = 0; k < ls_n_metrics; k++) {

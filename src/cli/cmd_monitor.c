@@ -11,6 +11,7 @@
 #include "cli/launch_export.h"
 #include "cli/launch_files.h"
 #include "cli/launch_serve.h"
+#include "cli/launch_signal.h"
 #include "cli/launch_status.h"
 #include "cli/settings.h"
 #include "cli/simrun.h"
@@ -24,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,8 +99,8 @@ static void monitor_say_missing(void)
 		{mon.visualization_dir && !mon.disable_visualization,
 		 "--visualization_dir: pictures are not in this version: nothing is written there"},
 		{mon.disable_alerts,
-		 "--disable_alerts: alert.enabled of the configuration switches alerts off, for all "
-		 "runs of the agent"},
+		 "--disable_alerts: alert.enabled of the configuration switches alerts off, for "
+		 "all runs of the agent"},
 		{mon.no_monitor_system,
 		 "--no_monitor_system: the machine of a simulated run is as made up as its "
 		 "training, and stays in it"},
@@ -223,19 +223,6 @@ static void monitor_end(struct monitor *m)
 		fprintf(stderr, "lapse: recorded (lapse report %s)\n", m->start.id);
 }
 
-static int monitor_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 static int monitor_machine(const struct settings *settings)
 {
 	static struct monitor m;
@@ -243,7 +230,7 @@ static int monitor_machine(const struct settings *settings)
 	struct pollfd p;
 
 	launch_status_init(&m.status);
-	m.signals = monitor_signals();
+	m.signals = launch_signal_leave();
 	if (monitor_begin(&m, settings, &e) != 0) {
 		fprintf(stderr, "lapse monitor: %s\n", e.text);
 		launch_files_done(&m.files);

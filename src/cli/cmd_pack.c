@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/archive.h"
 #include "report/runview.h"
 
@@ -50,13 +51,6 @@ struct pack {
 	uint64_t bytes;
 };
 
-static bool pack_ends_in(const char *name, const char *end)
-{
-	size_t n = strlen(name), k = strlen(end);
-
-	return n > k && strcmp(name + n - k, end) == 0;
-}
-
 /* Databases are copied by themselves; the rest of these is of the moment. */
 static bool pack_is_left_out(const char *name)
 {
@@ -65,7 +59,7 @@ static bool pack_is_left_out(const char *name)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(ends); i++)
-		if (pack_ends_in(name, ends[i]))
+		if (text_ends(name, ends[i]))
 			return true;
 	return name[0] == '.';
 }

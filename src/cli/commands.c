@@ -63,9 +63,11 @@ const struct command commands[] = {
 		.name = "serve",
 		.args = "[OPTIONS] [DIR...]",
 		.summary = "serve the dashboard of the runs in folders, for a browser",
-		.about = "DIR is a folder of runs (default $LAPSE_DIR, else ./lapse-runs). Stdout gets "
+		.about = "DIR is a folder of runs (default $LAPSE_DIR, else ./lapse-runs). Stdout "
+			 "gets "
 			 "the\naddress. Only this machine may ask, unless --host says otherwise "
-			 "(docs/dashboard.md).\nOf live runs what is stored is seen at once; nothing "
+			 "(docs/dashboard.md).\nOf live runs what is stored is seen at once; "
+			 "nothing "
 			 "that a browser asks slows them.",
 		.examples = "  lapse serve\n"
 			    "  lapse serve --port 9000 /data/lapse-runs ~/old-runs\n"

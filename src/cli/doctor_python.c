@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "wire/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PYTHON_TIMEOUT_MS 30000
@@ -62,27 +62,17 @@ static char python_script[] =
 	"except OSError: pass\n"
 	"say('wandb login', 'yes' if key else 'no')\n";
 
-static int64_t python_left_ms(const struct timespec *begin)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return PYTHON_TIMEOUT_MS - ((int64_t)(now.tv_sec - begin->tv_sec) * 1000 +
-				    (now.tv_nsec - begin->tv_nsec) / 1000000);
-}
-
 /* What it writes, until it closes its output or the time is over. */
 static int python_collect(int fd, struct buf *out)
 {
 	struct pollfd p = {fd, POLLIN, 0};
-	struct timespec begin;
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + PYTHON_TIMEOUT_MS * 1000000ll;
 	char part[4096];
 	int64_t left;
 	ssize_t n;
 
-	clock_gettime(CLOCK_MONOTONIC, &begin);
 	for (;;) {
-		left = python_left_ms(&begin);
+		left = (until - clock_ns(CLOCK_MONOTONIC)) / 1000000;
 		if (left <= 0 || poll(&p, 1, (int)left) == 0)
 			return -ETIMEDOUT;
 		n = read(fd, part, sizeof(part));

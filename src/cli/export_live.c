@@ -12,12 +12,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "agent/exports.h"
 #include "base/fmt.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "wire/clock.h"
 #include "wire/rendezvous.h"
 
@@ -39,11 +39,9 @@ static bool export_live_has_writer(const char *run_dir)
 	DIR *d = opendir(run_dir);
 	struct dirent *entry;
 	bool found = false;
-	size_t n;
 
 	while (d && !found && (entry = readdir(d)) != NULL) {
-		n = strlen(entry->d_name);
-		found = n > 8 && strcmp(entry->d_name + n - 8, ".db.lock") == 0 &&
+		found = text_ends(entry->d_name, ".db.lock") &&
 			rendezvous_is_locked(dirfd(d), entry->d_name);
 	}
 	if (d)

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/archive.h"
 #include "store/folder.h"
 #include "store/store.h"
@@ -39,13 +40,6 @@ struct import {
 	size_t n_files;
 	struct import_done done;
 };
-
-static bool import_ends_in(const char *name, const char *end)
-{
-	size_t n = strlen(name), k = strlen(end);
-
-	return n > k && strcmp(name + n - k, end) == 0;
-}
 
 /* ---- copying into the staging folder ----------------------------------------------- */
 
@@ -116,7 +110,7 @@ static bool import_is_of_the_moment(const char *name)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(ends); i++)
-		if (import_ends_in(name, ends[i]))
+		if (text_ends(name, ends[i]))
 			return true;
 	return name[0] == '.';
 }
@@ -166,7 +160,7 @@ static int import_take(struct import *x, const char *path, unsigned n)
 				    path);
 		return r < 0 ? r : import_copy_folder(x, path, x->stage, 0);
 	}
-	if (import_ends_in(name, ".db") && name[0] != '.')
+	if (text_ends(name, ".db") && name[0] != '.')
 		return import_copy_database(x, path, name);
 	if (n > 1)
 		return err_set(x->e, -EINVAL, "%s: one folder or archive at a time", path);
@@ -199,7 +193,7 @@ void import_sweep(const char *root)
 	char *dir, *lock;
 
 	while (d && (one = readdir(d))) {
-		if (one->d_name[0] != '.' || !import_ends_in(one->d_name, IMPORT_END))
+		if (one->d_name[0] != '.' || !text_ends(one->d_name, IMPORT_END))
 			continue;
 		dir = xasprintf("%s/%s", root, one->d_name);
 		lock = xasprintf("%s/" IMPORT_LOCK, dir);
@@ -215,7 +209,7 @@ void import_sweep(const char *root)
 
 static int import_is_database(const struct dirent *d)
 {
-	return d->d_name[0] != '.' && import_ends_in(d->d_name, ".db");
+	return d->d_name[0] != '.' && text_ends(d->d_name, ".db");
 }
 
 /* The databases in a folder; their number. */

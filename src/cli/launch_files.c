@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "store/store.h"
 #include "wire/bell.h"
 #include "wire/rendezvous.h"
@@ -115,11 +116,9 @@ static void files_sweep(const struct launch_files *f)
 	char run[NAME_MAX + 8];
 	struct dirent *d;
 	struct stat st;
-	size_t n;
 
 	while (dir && (d = readdir(dir)) != NULL) {
-		n = strlen(d->d_name);
-		if (n < 4 || strcmp(d->d_name + n - 4, ".tmp") != 0 ||
+		if (!text_ends(d->d_name, ".tmp") ||
 		    fstatat(fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    time(NULL) - st.st_mtime < FILES_STALE_S)
 			continue;

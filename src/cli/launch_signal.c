@@ -275,3 +275,16 @@ void launch_signal_stop_too(struct launch_signal *s, int sig)
 		waitpid(waker, NULL, 0);
 	}
 }
+
+int launch_signal_leave(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}

@@ -31,4 +31,8 @@ void launch_signal_take(struct launch_signal *s);
  * command runs again. Returns when this process was continued. */
 void launch_signal_stop_too(struct launch_signal *s, int sig);
 
+/* For a command that watches what it did not start: block what would end it, so that it
+ * leaves in order, and SIGPIPE. Returns the signalfd of these; -1 and errno. */
+int launch_signal_leave(void);
+
 #endif

@@ -33,7 +33,6 @@
 #define STATUS_CLEAR_MS 100
 #define STATUS_SOCKET 3 /* its descriptors */
 #define STATUS_SIGNALS 4
-#define STATUS_FREE 5
 
 enum {
 	STATUS_PAUSE = 'p',

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/near.h"
 #include "base/number.h"
+#include "cli/settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,17 +58,6 @@ static void pace_unknown(const char *setting, const char *group)
 			    n.best ? "\"?" : ""));
 }
 
-/* Each word of a list of settings; words is "a,b". */
-static void pace_words(const char *words, void (*fn)(char *word))
-{
-	char *copy = xstrdup(words), *save = NULL, *word;
-
-	for (word = copy ? strtok_r(copy, ",", &save) : NULL; word;
-	     word = strtok_r(NULL, ",", &save))
-		fn(word);
-	free(copy);
-}
-
 static void pace_off(char *word)
 {
 	int i = pace_find(word);
@@ -98,12 +88,8 @@ static void pace_every(char *word)
 
 void pace_set(struct agent_options *o, const struct config *c)
 {
-	const char *off = config_text(c, "probe.off"), *every = config_text(c, "probe.every");
-
-	if (off)
-		pace_words(off, pace_off);
-	if (every)
-		pace_words(every, pace_every);
+	settings_words(config_text(c, "probe.off"), pace_off);
+	settings_words(config_text(c, "probe.every"), pace_every);
 	o->probe.root = "";
 	o->probe.pss = config_flag(c, "probe.pss");
 	o->pace.period_ns = config_number(c, "probe.interval", 0);

@@ -10,6 +10,7 @@
 
 #include "base/fmt.h"
 #include "report/table.h"
+#include "wire/clock.h"
 
 #define PROGRESS_AFTER_NS 500000000
 #define PROGRESS_EVERY_NS 150000000
@@ -23,14 +24,6 @@ static const char *progress_text;
 static struct progress_part *progress_parts;
 static size_t progress_n;
 static int64_t progress_start, progress_phase_start;
-
-static int64_t progress_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 void progress_erase(void)
 {
@@ -100,7 +93,7 @@ static void *progress_main(void *arg)
 	(void)arg;
 	pthread_mutex_lock(&progress_lock);
 	while (!progress_stop) {
-		now = progress_now();
+		now = clock_ns(CLOCK_MONOTONIC);
 		if (progress_text && now - progress_start >= PROGRESS_AFTER_NS)
 			progress_draw(now);
 		now += PROGRESS_EVERY_NS;
@@ -124,7 +117,7 @@ void progress_begin(bool quiet)
 	pthread_cond_init(&progress_wake, &attr);
 	pthread_condattr_destroy(&attr);
 	progress_stop = false;
-	progress_start = progress_now();
+	progress_start = clock_ns(CLOCK_MONOTONIC);
 	progress_runs = pthread_create(&progress_thread, NULL, progress_main, NULL) == 0;
 }
 
@@ -134,7 +127,7 @@ void progress_phase(const char *text, struct progress_part *parts, size_t n)
 	progress_text = text;
 	progress_parts = parts;
 	progress_n = n;
-	progress_phase_start = progress_now();
+	progress_phase_start = clock_ns(CLOCK_MONOTONIC);
 	pthread_mutex_unlock(&progress_lock);
 }
 

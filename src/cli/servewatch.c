@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/servewatch.h"
 
+#include "agent/runfile.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "wire/rendezvous.h"
 #include "wire/run.h"
 #include "wire/wire.h"
@@ -75,25 +77,28 @@ bool servewatch_url(int dirfd, char *out, size_t cap)
 	return is;
 }
 
+/* A look at the rendezvous folder. */
+struct servewatch_walk {
+	int dirfd;
+	int (*fn)(void *arg, const char *root);
+	void *arg;
+	bool alive;
+};
+
 /* The folder of the run that the file tells of; the caller frees it. NULL: none. */
 static char *servewatch_root(int runs, const char *name)
 {
 	struct run_start *start = xcalloc(1, sizeof(*start));
 	char why[128], *root = NULL, *slash;
-	int fd = openat(runs, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct stat st;
 	struct buf b;
 
 	buf_init(&b, RUN_FILE_MAX);
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-	    file_read(runs, name, &b) == 0 &&
+	if (runfile_read(runs, name, &b) == 0 &&
 	    run_start_parse(buf_str(&b), b.len, start, why) == 0 && start->dir[0] == '/') {
 		slash = strrchr(start->dir, '/');
 		if (slash > start->dir)
 			root = xstrndup(start->dir, (size_t)(slash - start->dir));
 	}
-	if (fd >= 0)
-		close(fd);
 	buf_done(&b);
 	free(start);
 	return root;
@@ -122,56 +127,52 @@ static char *servewatch_ring_root(int dirfd, int rings, const char *name)
 	return root;
 }
 
-static void servewatch_rings(const struct servewatch *w, int (*fn)(void *arg, const char *root),
-			     void *arg)
+static char *servewatch_of_run(struct servewatch_walk *w, int runs, const char *name)
 {
-	int fd = openat(w->dirfd, "rings", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	w->alive |= rendezvous_is_locked(runs, name) == 1;
+	return servewatch_root(runs, name);
+}
+
+static char *servewatch_of_ring(struct servewatch_walk *w, int rings, const char *name)
+{
+	return servewatch_ring_root(w->dirfd, rings, name);
+}
+
+/* Give fn what `of` says of each file with that end; what fn returned. */
+static int servewatch_each(struct servewatch_walk *w, const char *folder, const char *end,
+			   char *(*of)(struct servewatch_walk *w, int fd, const char *name))
+{
+	int fd = openat(w->dirfd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *one;
-	const char *dot;
 	char *root;
 	int r = 0;
 
-	if (!d && fd >= 0)
-		close(fd);
 	while (d && !r && (one = readdir(d))) {
-		dot = strrchr(one->d_name, '.');
-		if (!dot || strcmp(dot, ".ring"))
+		if (!text_ends(one->d_name, end))
 			continue;
-		root = servewatch_ring_root(w->dirfd, dirfd(d), one->d_name);
+		root = of(w, fd, one->d_name);
 		if (root)
-			r = fn(arg, root);
+			r = w->fn(w->arg, root);
 		free(root);
 	}
 	if (d)
 		closedir(d);
+	else if (fd >= 0)
+		close(fd);
+	return r;
 }
 
 bool servewatch_look(const struct servewatch *w, int (*fn)(void *arg, const char *root), void *arg)
 {
-	int fd = openat(w->dirfd, "runs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool alive = rendezvous_is_locked(w->dirfd, "agent.lock") == 1;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *one;
-	const char *dot;
-	char *root;
-	int r = 0;
+	struct servewatch_walk walk = {
+		.dirfd = w->dirfd,
+		.fn = fn,
+		.arg = arg,
+		.alive = rendezvous_is_locked(w->dirfd, "agent.lock") == 1,
+	};
 
-	if (!d && fd >= 0)
-		close(fd);
-	while (d && !r && (one = readdir(d))) {
-		dot = strrchr(one->d_name, '.');
-		if (!dot || strcmp(dot, ".run"))
-			continue;
-		alive |= rendezvous_is_locked(dirfd(d), one->d_name) == 1;
-		root = servewatch_root(dirfd(d), one->d_name);
-		if (root)
-			r = fn(arg, root);
-		free(root);
-	}
-	if (d)
-		closedir(d);
-	if (!r)
-		servewatch_rings(w, fn, arg);
-	return alive;
+	if (!servewatch_each(&walk, "runs", ".run", servewatch_of_run))
+		servewatch_each(&walk, "rings", ".ring", servewatch_of_ring);
+	return walk.alive;
 }

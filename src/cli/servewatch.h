@@ -11,9 +11,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define SERVEWATCH_LOCK "http.lock" /* in the rendezvous folder: held by its server, with its pid  \
-				     */
-#define SERVEWATCH_ADDRESS "http"   /* its URL, one line */
+#define SERVEWATCH_LOCK                                                                            \
+	"http.lock"               /* in the rendezvous folder: held by its server, with its pid    \
+				   */
+#define SERVEWATCH_ADDRESS "http" /* its URL, one line */
 
 struct servewatch {
 	int dirfd, lock; /* -1: none */

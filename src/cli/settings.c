@@ -6,6 +6,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
 
 int settings_load(struct settings *s, const char *command, const char *option)
 {
@@ -41,4 +44,14 @@ void settings_done(struct settings *s)
 	config_free(s->config);
 	free(s->path);
 	*s = (struct settings){0};
+}
+
+void settings_words(const char *list, void (*fn)(char *word))
+{
+	char *copy = xstrdup(list), *save = NULL, *word;
+
+	for (word = copy ? strtok_r(copy, ",", &save) : NULL; word;
+	     word = strtok_r(NULL, ",", &save))
+		fn(word);
+	free(copy);
 }

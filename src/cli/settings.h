@@ -24,6 +24,9 @@ int settings_load(struct settings *s, const char *command, const char *option);
 /* The i-th sentence that a user should see, or NULL: left_out, then the notes. */
 const char *settings_note(const struct settings *s, size_t i);
 
+/* Call fn with each word of a list, "a,b"; NULL: none. The word may be changed. */
+void settings_words(const char *list, void (*fn)(char *word));
+
 void settings_done(struct settings *s);
 
 #endif

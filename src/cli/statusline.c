@@ -204,8 +204,9 @@ void statusline_add(struct statusline_speed *v, const struct statusline_mark *m,
 		    int64_t now_ns, struct statusline *s)
 {
 	const struct statusline_mark *base;
-	int64_t done = s->step - first_step + 1, begun_at = first_step > 1 ? first_step : 0, usual;
-	double t;
+	double begun_at = first_step > 1 ? (double)first_step : 0;
+	double done = (double)s->step - (double)first_step + 1, t;
+	int64_t usual;
 
 	statusline_keep(v, m);
 	base = statusline_base(v, m);
@@ -222,5 +223,5 @@ void statusline_add(struct statusline_speed *v, const struct statusline_mark *m,
 		s->quiet_s = (double)(now_ns - m->end_ns) / 1e9;
 	/* Steps are numbered from 0, from 1, or from where a checkpoint stopped. */
 	if (s->total > 0 && isnan(s->quiet_s))
-		s->eta_s = fmax(0, (double)(s->total - begun_at - done)) / s->steps_s;
+		s->eta_s = fmax(0, (double)s->total - begun_at - done) / s->steps_s;
 }

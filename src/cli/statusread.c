@@ -11,7 +11,6 @@
 #include "wire/clock.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define STATUSREAD_LOOK_FIRST 1 /* readings between two searches: 1, 2, 4, ... */
@@ -93,15 +92,6 @@ static void statusread_close(struct statusread *r)
 		store_reader_close(r->reader);
 	r->reader = NULL;
 	r->n = 0;
-}
-
-void statusread_free(struct statusread *r)
-{
-	if (!r)
-		return;
-	statusread_close(r);
-	free(r->refs);
-	free(r);
 }
 
 /* ---- the series -------------------------------------------------------------------- */
@@ -194,11 +184,6 @@ static int statusread_process(void *arg, const struct store_process *p)
 	return 0;
 }
 
-static void statusread_add(double *sum, double v)
-{
-	*sum = isnan(*sum) ? v : *sum + v;
-}
-
 /* Memory of the fullest GPU. */
 static void statusread_gpu_memory(const struct statusread *r, const double *last,
 				  struct statusline *out)
@@ -246,20 +231,20 @@ static void statusread_take(const struct statusread_ref *ref, const struct store
 		out->loss = b->last;
 		break;
 	case READ_SAMPLES:
-		statusread_add(&sums->mark.samples, b->sum);
+		number_add(&sums->mark.samples, b->sum);
 		break;
 	case READ_TOKENS:
-		statusread_add(&sums->mark.tokens, b->sum);
+		number_add(&sums->mark.tokens, b->sum);
 		break;
 	case READ_GPU_BUSY:
 		out->gpus++;
-		statusread_add(&sums->busy, b->last);
+		number_add(&sums->busy, b->last);
 		break;
 	case READ_CPU:
 		out->cpu_busy = b->last;
 		break;
 	case READ_RSS:
-		statusread_add(&out->rss, b->last);
+		number_add(&out->rss, b->last);
 		break;
 	case READ_LIMIT:
 		out->limit = b->last;

@@ -13,7 +13,6 @@ struct statusread;
 /* Of the run in the folder, begun at start_ns (UTC). total: steps in all, 0: what the
  * program's attribute total_steps (max_steps, num_training_steps) says. */
 struct statusread *statusread_new(const char *dir, int64_t start_ns, int64_t total);
-void statusread_free(struct statusread *r);
 
 /* Read. What is not there (yet) is not known: never fails. */
 void statusread_next(struct statusread *r, struct statusline *out);

@@ -2,6 +2,7 @@
 #include "cli/topchart.h"
 
 #include "base/mem.h"
+#include "base/number.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -135,13 +136,6 @@ static void topchart_flush(struct topchart_plot *p)
 
 /* ---- the scale --------------------------------------------------------------------------- */
 
-static int topchart_by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* The 2nd and the 98th of a hundred. */
 static void topchart_clip(struct topchart_plot *p, const struct toptrace_column *v)
 {
@@ -156,7 +150,7 @@ static void topchart_clip(struct topchart_plot *p, const struct toptrace_column 
 		all[n++] = v[i].max;
 	}
 	if (n >= 20) {
-		qsort(all, n, sizeof(*all), topchart_by_value);
+		qsort(all, n, sizeof(*all), number_order);
 		p->low = all[n / 50];
 		p->high = all[n - 1 - n / 50];
 	}

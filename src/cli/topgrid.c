@@ -207,30 +207,6 @@ void topgrid_bar(struct topgrid *g, int x, int y, int w, double share, int style
 
 /* ---- as text ------------------------------------------------------------------------------ */
 
-size_t topgrid_utf8(char out[4], uint32_t c)
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xc0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xe0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | c >> 18);
-	out[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
-
 /* Codes of eight colours, which every terminal has its own shades of. */
 static const char *const topgrid_codes[TOPGRID_STYLES] = {
 	[TOPGRID_DIM] = "2",         [TOPGRID_BOLD] = "1",        [TOPGRID_TITLE] = "1",
@@ -275,7 +251,7 @@ void topgrid_print(const struct topgrid *g, struct buf *out, bool color)
 				style = c->style;
 			}
 			if (c->c)
-				buf_append(out, bytes, topgrid_utf8(bytes, c->c));
+				buf_append(out, bytes, utf8_put(bytes, c->c));
 		}
 		if (style != TOPGRID_PLAIN)
 			buf_puts(out, "\033[0m");

@@ -88,7 +88,4 @@ int topgrid_load(double share);
  * escape codes. */
 void topgrid_print(const struct topgrid *g, struct buf *out, bool color);
 
-/* Bytes of a character in UTF-8, into out. Returns how many. */
-size_t topgrid_utf8(char out[4], uint32_t c);
-
 #endif

@@ -183,9 +183,9 @@ struct topmodel {
 	bool is_mean;                 /* line.steps_s is over the whole run */
 	const char *parts[STEPSPLIT_PARTS_MAX]; /* names of the main process' spans, of charts */
 	size_t n_parts;
-	struct topmodel_span *spans; /* a ring */
+	struct topmodel_span *spans;           /* a ring */
 	uint64_t n_spans[STEPSPLIT_PARTS_MAX]; /* of each part; the last: steps */
-	int64_t newest_ns; /* of all points */
+	int64_t newest_ns;                     /* of all points */
 	uint64_t frame;
 	size_t n_traces;
 	bool is_stale; /* a process got another rank: read all anew */

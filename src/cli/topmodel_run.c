@@ -166,11 +166,6 @@ bool topmodel_wants_total(const struct topmodel *m, uint32_t series)
 	       topmodel_sum((struct topmodel *)m, &m->series[series]) != NULL;
 }
 
-static void topmodel_add_sum(double *sum, double v)
-{
-	*sum = isnan(*sum) ? v : *sum + v;
-}
-
 void topmodel_seed_total(struct topmodel *m, uint32_t series, const struct store_bucket *b)
 {
 	struct topmodel_series *s = &m->series[series];
@@ -180,7 +175,7 @@ void topmodel_seed_total(struct topmodel *m, uint32_t series, const struct store
 		return;
 	s->seen = b->last_at + 1;
 	if (sum)
-		topmodel_add_sum(sum, b->sum);
+		number_add(sum, b->sum);
 	if (series != m->main_step)
 		return;
 	m->mark.steps = b->count;
@@ -253,7 +248,7 @@ void topmodel_point(struct topmodel *m, uint32_t series, uint64_t at, const stru
 	if (series == m->main_step)
 		topmodel_step(m, p);
 	else if ((sum = topmodel_sum(m, s)) != NULL)
-		topmodel_add_sum(sum, p->value);
+		number_add(sum, p->value);
 	if (s->kind == SINK_SPAN)
 		topmodel_span(m, series, p);
 }

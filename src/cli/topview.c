@@ -2,6 +2,7 @@
 #include "cli/topview.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "cli/topgrid.h"
 
 #include <stdio.h>
@@ -96,7 +97,7 @@ static void topview_type(struct topview *v, uint32_t key)
 
 	if (key < ' ' || key == 0x7f || key >= 0x110000)
 		return;
-	len = topgrid_utf8(bytes, key);
+	len = utf8_put(bytes, key);
 	if (n + len >= sizeof(v->filter))
 		return;
 	memcpy(v->filter + n, bytes, len);

@@ -12,6 +12,7 @@
 
 #include "analyse/stacks.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/outfile.h"
 #include "cli/progress.h"
 #include "cli/tracegaps.h"
@@ -84,14 +85,13 @@ static const struct {
 /* -1: no such form. */
 static int trace_flame_form(void)
 {
-	size_t i, n = trace_flame_file ? strlen(trace_flame_file) : 0, m;
+	const char *file = trace_flame_file ? trace_flame_file : "", *end;
+	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(trace_flame_forms); i++) {
-		m = trace_flame_forms[i].end ? strlen(trace_flame_forms[i].end) : 0;
+		end = trace_flame_forms[i].end;
 		if (trace_flame_to ? strcmp(trace_flame_to, trace_flame_forms[i].name) == 0
-				   : m && n > m &&
-					     strcmp(trace_flame_file + n - m,
-						    trace_flame_forms[i].end) == 0)
+				   : end && text_ends(file, end))
 			return (int)trace_flame_forms[i].form;
 	}
 	return trace_flame_to ? -1 : TRACE_FLAME_TABLE;

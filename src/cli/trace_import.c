@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/progress.h"
 #include "cli/trace_subs.h"
 #include "trace/import_file.h"
@@ -181,13 +182,6 @@ static void trace_import_drop(struct trace_import *m)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static bool trace_import_ends(const char *path, const char *with)
-{
-	size_t n = strlen(path), m = strlen(with);
-
-	return n > m && strcmp(path + n - m, with) == 0;
-}
-
 /* The stacks of a file; NULL: it has none. */
 static const struct import_folded *trace_import_stacks(const struct trace_import *m)
 {
@@ -218,8 +212,8 @@ static int trace_import_trace(const struct trace_import *m, struct write_sink *s
 static int trace_import_fill(struct trace_import *m, struct write_sink *s, struct err *e)
 {
 	const struct import_folded *stacks = trace_import_stacks(m);
-	bool folded = trace_import_ends(trace_import_file, ".folded") ||
-		      trace_import_ends(trace_import_file, ".txt");
+	bool folded =
+		text_ends(trace_import_file, ".folded") || text_ends(trace_import_file, ".txt");
 
 	if (m->kind == IMPORT_FILE_SQLITE) {
 		if (folded)

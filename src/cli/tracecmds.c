@@ -176,7 +176,8 @@ const struct command tracecmds[] = {
 	{
 		.name = "trace timeline",
 		.args = "--output FILE [OPTIONS] FILE",
-		.summary = "the trace as bars in rows, in the compact form that the dashboard draws",
+		.summary =
+			"the trace as bars in rows, in the compact form that the dashboard draws",
 		.about = "Its bytes are described in docs/http.md, \"timeline\".",
 		.examples = "  lapse trace timeline -o trace.timeline trace.json.gz",
 		.options = trace_timeline_options,
@@ -234,7 +235,8 @@ const struct command tracecmds[] = {
 		.args = "[OPTIONS] FILE...",
 		.summary = "files of other profilers: what is in them, and as a trace",
 		.about = "cProfile, py-spy, speedscope, memory_profiler, tracemalloc, PyTorch's "
-			 "stacks, memory\ntimeline and memory snapshot, nvidia-smi's CSV, and nsys's "
+			 "stacks, memory\ntimeline and memory snapshot, nvidia-smi's CSV, and "
+			 "nsys's "
 			 "SQLite export.",
 		.examples = "  lapse trace import profile.pstats\n"
 			    "  lapse trace import -o nsys.json.gz report.sqlite",

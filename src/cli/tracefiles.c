@@ -9,20 +9,14 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #define TRACEFILES_DEPTH 4
 
-static bool tracefiles_ends(const char *name, const char *end)
-{
-	size_t n = strlen(name), m = strlen(end);
-
-	return n >= m && strcmp(name + n - m, end) == 0;
-}
-
 static bool tracefiles_is_json(const char *name)
 {
-	return tracefiles_ends(name, ".json") || tracefiles_ends(name, ".json.gz") ||
-	       tracefiles_ends(name, ".json.zst");
+	return text_ends(name, ".json") || text_ends(name, ".json.gz") ||
+	       text_ends(name, ".json.zst");
 }
 
 static void tracefiles_add(struct tracefiles *f, size_t *cap, const char *path, bool from_folder)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 
 #define TRACEFIT_BINS 4096u
 #define TRACEFIT_TS (INT64_C(1) << 61)
@@ -430,13 +431,6 @@ int tracefit_find(struct trace *t, const struct view_options *o, const struct tr
 
 /* ---- all of it by windows ------------------------------------------------------------------ */
 
-static int tracefit_by_number(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Where windows may end: where steps begin and end, and at even distances; each edge once. */
 static void tracefit_borders(struct tracefit_scan *s)
 {
@@ -452,7 +446,7 @@ static void tracefit_borders(struct tracefit_scan *s)
 		s->edges[n++] = (int64_t)((uint64_t)s->first + i * width);
 	s->edges[n++] = INT64_MIN;
 	s->edges[n++] = INT64_MAX;
-	qsort(s->edges, n, sizeof(*s->edges), tracefit_by_number);
+	qsort(s->edges, n, sizeof(*s->edges), number_order_int);
 	for (i = k = 0; i < n; i++)
 		if (!k || s->edges[k - 1] != s->edges[i])
 			s->edges[k++] = s->edges[i];

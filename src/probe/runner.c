@@ -248,17 +248,23 @@ static void runner_destroy(struct runner *r)
 	free(r);
 }
 
-/* The end of a thread that runner_free() has given up: it was hanging in a reading. */
-static void runner_come_back(struct runner *r, struct runner_place *p)
+/* The last of those that are left destroys it. */
+static void runner_drop(struct runner *r)
 {
 	bool last;
 
-	runner_place_free(p);
 	pthread_mutex_lock(&r->lock);
 	last = --r->left == 0;
 	pthread_mutex_unlock(&r->lock);
 	if (last)
 		runner_destroy(r);
+}
+
+/* The end of a thread that runner_free() has given up: it was hanging in a reading. */
+static void runner_come_back(struct runner *r, struct runner_place *p)
+{
+	runner_place_free(p);
+	runner_drop(r);
 }
 
 static void *runner_thread(void *arg)
@@ -407,10 +413,9 @@ int runner_new(const struct probe_env *env, const struct runner_pace *pace, stru
 	r->pace = *pace;
 	if (r->pace.period_ns <= 0)
 		r->pace.period_ns = RUNNER_SECOND;
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n; i++)
 		if (probe_groups[i]->of_run == (env->pid != 0))
 			runner_add(r, probe_groups[i]);
-	}
 	for (i = 0; i < RUNNER_PLACES && !err; i++)
 		err = runner_start(r, &r->places[i], (enum probe_place)i);
 	if (err)
@@ -488,7 +493,6 @@ static bool runner_leave(struct runner *r, struct runner_place *p)
 
 void runner_free(struct runner *r)
 {
-	bool last;
 	int i;
 
 	if (!r)
@@ -503,11 +507,7 @@ void runner_free(struct runner *r)
 		if (p->set && (!p->has_thread || !runner_leave(r, p)))
 			runner_place_free(p);
 	}
-	pthread_mutex_lock(&r->lock);
-	last = --r->left == 0;
-	pthread_mutex_unlock(&r->lock);
-	if (last)
-		runner_destroy(r);
+	runner_drop(r);
 }
 
 void runner_set_period(struct runner *r, int64_t period_ns)

@@ -7,9 +7,12 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
+#include "report/jsonwalk.h"
 
 struct attrs_walk {
 	const char *p, *end;
@@ -186,4 +189,19 @@ void attrs_json(struct json *j, const char *key, const char *text)
 	else
 		json_str(j, text);
 	buf_done(&b);
+}
+
+void attrs_put_ns(struct json *j, const char *key, int64_t ns)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%lld", (long long)ns);
+	json_kstr(j, key, text);
+}
+
+int64_t attrs_ns(const char *object, const char *key)
+{
+	char text[32];
+
+	return strtoll(jsonwalk_string(jsonwalk_get(object, key), text, sizeof(text)), NULL, 10);
 }

@@ -9,6 +9,8 @@
 #include "base/buf.h"
 #include "base/json.h"
 
+#include <stdint.h>
+
 #define ATTRS_DEPTH_MAX 32
 
 /* Append text to out without the blanks between tokens if it is one well-formed
@@ -19,5 +21,10 @@ int attrs_compact(const char *text, struct buf *out);
 /* A key with the object; {} for ""; a string with the text if it is no object,
  * so that our output stays JSON whatever the program wrote. */
 void attrs_json(struct json *j, const char *key, const char *text);
+
+/* A time in attributes of our own is nanoseconds as text: many readers of JSON keep only 53 bits
+ * of a number. Write one; and read it from a compact object, 0: there is none. */
+void attrs_put_ns(struct json *j, const char *key, int64_t ns);
+int64_t attrs_ns(const char *object, const char *key);
 
 #endif

@@ -32,30 +32,44 @@ static bool events_is_failure(const struct store_event *e)
 	       strncmp(e->attrs, EVENTS_FAILURE, strlen(EVENTS_FAILURE)) == 0;
 }
 
-static int events_add(void *arg, const struct store_event *e)
+static int events_clamp(int severity)
 {
-	struct events *ev = arg;
-	int severity = e->severity < 0 ? 0 : e->severity > 3 ? 3 : e->severity;
-	struct event_row *row;
+	return severity < 0 ? 0 : severity > 3 ? 3 : severity;
+}
 
-	if (ev->no_failure && events_is_failure(e))
-		return 0;
-	ev->by_severity[severity]++;
-	if (e->severity < ev->min_severity ||
-	    (ev->only_kind && strcmp(ev->only_kind, e->kind) != 0))
-		return 0;
-	row = &ev->rows[ev->matched++ % ev->keep];
-	free(row->kind);
-	free(row->text);
-	free(row->attrs);
+void event_row_init(struct event_row *row, const struct store_event *e)
+{
 	*row = (struct event_row){.host = e->host,
 				  .process = e->process,
 				  .time_ns = e->time_ns,
 				  .step = e->step,
-				  .severity = severity,
+				  .severity = events_clamp(e->severity),
 				  .kind = xstrdup(e->kind),
 				  .text = xstrdup(e->text ? e->text : ""),
 				  .attrs = xstrdup(e->attrs ? e->attrs : "")};
+}
+
+void event_row_done(struct event_row *row)
+{
+	free(row->kind);
+	free(row->text);
+	free(row->attrs);
+}
+
+static int events_add(void *arg, const struct store_event *e)
+{
+	struct events *ev = arg;
+	struct event_row *row;
+
+	if (ev->no_failure && events_is_failure(e))
+		return 0;
+	ev->by_severity[events_clamp(e->severity)]++;
+	if (e->severity < ev->min_severity ||
+	    (ev->only_kind && strcmp(ev->only_kind, e->kind) != 0))
+		return 0;
+	row = &ev->rows[ev->matched++ % ev->keep];
+	event_row_done(row);
+	event_row_init(row, e);
 	return 0;
 }
 
@@ -69,11 +83,8 @@ void events_done(struct events *ev)
 {
 	size_t i;
 
-	for (i = 0; ev->rows && i < ev->keep; i++) {
-		free(ev->rows[i].kind);
-		free(ev->rows[i].text);
-		free(ev->rows[i].attrs);
-	}
+	for (i = 0; ev->rows && i < ev->keep; i++)
+		event_row_done(&ev->rows[i]);
 	free(ev->rows);
 	ev->rows = NULL;
 }
@@ -202,18 +213,29 @@ void events_print(const struct events *ev, const struct runview *v, const struct
 	table_free(t);
 }
 
+void events_json_store(struct json *j, const struct store_event *e, const char *host)
+{
+	runview_json_time(j, "time", e->time_ns);
+	runview_json_step(j, "step", e->step);
+	json_kstr(j, "host", host);
+	json_kuint(j, "process", e->process);
+	json_kstr(j, "severity", events_severity(e->severity));
+	json_kstr(j, "kind", e->kind);
+	json_kstr(j, "text", e->text);
+	attrs_json(j, "attrs", e->attrs);
+}
+
 void events_json_row(struct json *j, const struct runview *v, const struct event_row *row)
 {
-	const struct store_process *p = runview_process(v, row->host, row->process);
+	const struct store_event e = {.time_ns = row->time_ns,
+				      .step = row->step,
+				      .process = row->process,
+				      .severity = row->severity,
+				      .kind = row->kind,
+				      .text = row->text,
+				      .attrs = row->attrs};
 
-	runview_json_time(j, "time", row->time_ns);
-	runview_json_step(j, "step", row->step);
-	json_kstr(j, "host", p->host_name);
-	json_kuint(j, "process", row->process);
-	json_kstr(j, "severity", events_severity(row->severity));
-	json_kstr(j, "kind", row->kind);
-	json_kstr(j, "text", row->text);
-	attrs_json(j, "attrs", row->attrs);
+	events_json_store(j, &e, runview_process(v, row->host, row->process)->host_name);
 }
 
 void events_json(struct json *j, const char *key, const struct events *ev, const struct runview *v)

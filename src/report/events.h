@@ -20,6 +20,10 @@ struct event_row {
 	char *kind, *text, *attrs; /* owned */
 };
 
+/* Take an event's copy; what was in the row is not freed. */
+void event_row_init(struct event_row *row, const struct store_event *e);
+void event_row_done(struct event_row *row);
+
 struct events {
 	struct event_row *rows; /* a ring of `keep` rows; use events_row() */
 	size_t keep;            /* how many of the newest are kept */
@@ -57,6 +61,7 @@ void events_json(struct json *j, const char *key, const struct events *ev, const
 
 /* One event's keys, into an open object. */
 void events_json_row(struct json *j, const struct runview *v, const struct event_row *row);
+void events_json_store(struct json *j, const struct store_event *e, const char *host);
 
 const char *events_severity(int severity); /* "debug", "info", "warning", "error" */
 

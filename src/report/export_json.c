@@ -5,9 +5,8 @@
  */
 #include "report/export.h"
 
-#include <string.h>
-
 #include "report/attrs.h"
+#include "report/histquant.h"
 
 static void jsonl_open(struct json *j, struct buf *out, const char *type)
 {
@@ -84,16 +83,6 @@ static void jsonl_series(struct buf *out, const struct store_series *s, size_t i
 	jsonl_close(&j);
 }
 
-/* The edge of a bin nearer to zero (wire/sink.h). */
-static double jsonl_edge(uint16_t key)
-{
-	uint64_t bits = (uint64_t)key << 48;
-	double edge;
-
-	memcpy(&edge, &bits, sizeof(edge));
-	return edge;
-}
-
 static void jsonl_hist(struct json *j, const struct sink_hist *h)
 {
 	size_t i;
@@ -107,7 +96,7 @@ static void jsonl_hist(struct json *j, const struct sink_hist *h)
 	json_array(j);
 	for (i = 0; i < h->n_bins; i++) {
 		json_array(j);
-		json_double(j, jsonl_edge(h->bins[i].key));
+		json_double(j, histquant_edge(h->bins[i].key));
 		json_uint(j, h->bins[i].count);
 		json_array_end(j);
 	}

@@ -127,14 +127,8 @@ static struct figures_spread figures_spread(struct quantiles *q)
 
 static int figures_compare_rank(const void *a, const void *b)
 {
-	const struct store_process *x = ((const struct figures_rank *)a)->process;
-	const struct store_process *y = ((const struct figures_rank *)b)->process;
-
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	if (x->host != y->host)
-		return x->host < y->host ? -1 : 1;
-	return (x->id > y->id) - (x->id < y->id);
+	return runview_process_order(((const struct figures_rank *)a)->process,
+				     ((const struct figures_rank *)b)->process);
 }
 
 static const struct store_series *figures_find(const struct runview *v, unsigned host,
@@ -456,10 +450,8 @@ int figures_read(struct figures *f, const struct runview *v, struct err *e)
 	size_t i;
 	int err;
 
-	*f = (struct figures){.v = v,
-			      .events = {.keep = FIGURES_EVENTS,
-					 .min_severity = 2,
-					 .no_failure = true}};
+	*f = (struct figures){
+		.v = v, .events = {.keep = FIGURES_EVENTS, .min_severity = 2, .no_failure = true}};
 	figures_find_ranks(f);
 	r.times = xcalloc(f->n_ranks, sizeof(*r.times));
 	err = figures_read_ranks(&r);

@@ -93,8 +93,7 @@ static int histquant_compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The double whose upper bits the key is. */
-static double histquant_edge(uint16_t key)
+double histquant_edge(uint16_t key)
 {
 	uint64_t bits = (uint64_t)key << 48;
 	double v;

@@ -12,6 +12,9 @@
 #define HISTQUANT_BINS_MAX (4u << 20) /* of all of them */
 #define HISTQUANT_COLUMNS 3u          /* p50, p95, p99 */
 
+/* The edge of a bin nearer to zero (wire/sink.h): the double whose upper bits the key is. */
+double histquant_edge(uint16_t key);
+
 extern const unsigned histquant_percents[HISTQUANT_COLUMNS];
 
 /* Histograms added together. About 640 KiB. */

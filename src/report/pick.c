@@ -359,16 +359,22 @@ bool pick_is(struct index *x, size_t i, const struct pick_term *t)
 /* ---- order ---------------------------------------------------------------------------- */
 
 struct pick_row {
-	size_t run, at; /* at: where it was */
-	bool has;
-	const char *text;
-	double number;
-	int sign;
+	struct pick_place place; /* first */
+	size_t run;
 };
 
-static int pick_compare(const void *a, const void *b)
+void pick_place_set(struct pick_place *p, const struct pick_value *v, size_t at, int sign)
 {
-	const struct pick_row *x = a, *y = b;
+	*p = (struct pick_place){.at = at,
+				 .has = v->has && (v->text || !isnan(v->number)),
+				 .text = v->text,
+				 .number = v->number,
+				 .sign = sign};
+}
+
+int pick_place_compare(const void *a, const void *b)
+{
+	const struct pick_place *x = a, *y = b;
 	int order = 0;
 
 	if (x->has != y->has)
@@ -396,18 +402,31 @@ void pick_sort(struct index *x, size_t *runs, size_t n, const struct pick_key *k
 		sign = -sign;
 	for (i = 0; i < n; i++) {
 		pick_get(x, runs[i], k, &v);
-		rows[i] = (struct pick_row){.run = runs[i],
-					    .at = i,
-					    .has = v.has && (v.text || !isnan(v.number)),
-					    .text = v.text,
-					    .number = v.number,
-					    .sign = sign};
+		rows[i].run = runs[i];
+		pick_place_set(&rows[i].place, &v, i, sign);
 	}
 	if (n)
-		qsort(rows, n, sizeof(*rows), pick_compare);
+		qsort(rows, n, sizeof(*rows), pick_place_compare);
 	for (i = 0; i < n; i++)
 		runs[i] = rows[i].run;
 	free(rows);
+}
+
+/* ---- figures --------------------------------------------------------------------------- */
+
+const char *const pick_losses[PICK_LOSSES] = {"loss", "train/loss", "train_loss"};
+
+const struct index_metric *pick_loss(struct index *x, size_t i)
+{
+	const struct index_metric *m;
+	size_t k;
+
+	for (k = 0; k < ARRAY_LEN(pick_losses); k++) {
+		m = index_metric(x, i, pick_losses[k]);
+		if (m && m->kind == SINK_GAUGE && m->count)
+			return m;
+	}
+	return NULL;
 }
 
 void pick_json(struct json *j, struct index *x, size_t i, const char *name)

@@ -67,6 +67,23 @@ bool pick_is(struct index *x, size_t i, const struct pick_term *t);
  * first; what has no value last. Equal ones stay as they were. */
 void pick_sort(struct index *x, size_t *runs, size_t n, const struct pick_key *k, bool reverse);
 
+/* Where a row stands by a key: for what is sorted that is not an index's numbers. It is the
+ * first member of what is sorted. The text is the value's, which must last. */
+struct pick_place {
+	size_t at; /* where it was */
+	bool has;
+	const char *text;
+	double number;
+	int sign; /* 1: ascending, -1 descending; what has no value is last either way */
+};
+void pick_place_set(struct pick_place *p, const struct pick_value *v, size_t at, int sign);
+int pick_place_compare(const void *a, const void *b);
+
+/* The gauge that is the loss by its name, the first of pick_losses that the run has; NULL. */
+#define PICK_LOSSES 3
+extern const char *const pick_losses[PICK_LOSSES];
+const struct index_metric *pick_loss(struct index *x, size_t i);
+
 /* A metric of a run as an object under its name; null if the run does not have it. */
 void pick_json(struct json *j, struct index *x, size_t i, const char *name);
 

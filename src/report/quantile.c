@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 
 void quantiles_add(struct quantiles *q, double v)
 {
@@ -24,13 +25,6 @@ void quantiles_add(struct quantiles *q, double v)
 	q->sorted = false;
 }
 
-static int quantiles_compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 double quantiles_get(struct quantiles *q, unsigned percent)
 {
 	uint64_t rank;
@@ -38,7 +32,7 @@ double quantiles_get(struct quantiles *q, unsigned percent)
 	if (q->n == 0 || q->count > q->n)
 		return NAN;
 	if (!q->sorted)
-		qsort(q->values, q->n, sizeof(*q->values), quantiles_compare);
+		qsort(q->values, q->n, sizeof(*q->values), number_order);
 	q->sorted = true;
 	/* In whole numbers: 0.95 x 20 must be 19, not 19.000000000000004. */
 	rank = ((uint64_t)q->n * percent + 99) / 100;

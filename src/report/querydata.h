@@ -27,7 +27,7 @@ struct querydata {
 	struct store_query ask;
 	struct querydata_series *series;
 	size_t n, cap;
-	unsigned char *chosen; /* of each series of v: 1 itself, 2 its rate is among them */
+	unsigned char *chosen;        /* of each series of v: 1 itself, 2 its rate is among them */
 	struct store_result *results; /* of each series */
 	struct store_grid grid;       /* if ask.aligned */
 	char **groups;                /* "loss{host="a"}"; NULL: not grouped */

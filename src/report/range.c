@@ -11,19 +11,16 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "base/number.h"
 
 static int range_time(const char *command, const char *option, const char *text,
 		      const struct store_run *run, int64_t *ret)
 {
-	struct timespec now;
-	int64_t end = run->end_ns;
+	int64_t end = run->end_ns ? run->end_ns : now_read(CLOCK_REALTIME);
 
 	if (!text)
 		return 0;
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (end == 0)
-		end = now.tv_sec * 1000000000LL + now.tv_nsec;
 	if (when_parse(text, run->start_ns, end, ret) == 0)
 		return 0;
 	fprintf(stderr, "lapse %s: --%s: \"%s\" is not a time: %s\n", command, option, text,

@@ -6,21 +6,16 @@
 
 #include "base/mem.h"
 
-static void json_number(struct json *j, const char *key, double v)
-{
-	runview_json_number(j, key, v, !isnan(v));
-}
-
 static void json_stat(struct json *j, const char *key, const struct usage_item *i, bool p95)
 {
 	json_key(j, key);
 	json_object(j);
 	json_kuint(j, "count", i ? i->count : 0);
-	json_number(j, "mean", i ? i->mean : NAN);
+	runview_json_known(j, "mean", i ? i->mean : NAN);
 	if (p95)
-		json_number(j, "p95", i ? i->p95 : NAN);
-	json_number(j, "max", i ? i->max : NAN);
-	json_number(j, "last", i ? i->last : NAN);
+		runview_json_known(j, "p95", i ? i->p95 : NAN);
+	runview_json_known(j, "max", i ? i->max : NAN);
+	runview_json_known(j, "last", i ? i->last : NAN);
 	json_object_end(j);
 }
 
@@ -30,15 +25,15 @@ static void json_flow(struct json *j, const char *key, const struct usage_item *
 	json_key(j, key);
 	json_object(j);
 	json_kuint(j, "count", i ? i->count : 0);
-	json_number(j, "sum", i ? i->sum : NAN);
-	json_number(j, "per_s", i ? i->rate : NAN);
-	json_number(j, "per_s_max", i ? i->rate_max : NAN);
+	runview_json_known(j, "sum", i ? i->sum : NAN);
+	runview_json_known(j, "per_s", i ? i->rate : NAN);
+	runview_json_known(j, "per_s_max", i ? i->rate_max : NAN);
 	json_object_end(j);
 }
 
 static void json_sum(struct json *j, const char *key, const struct usage_item *i)
 {
-	json_number(j, key, i ? i->sum : NAN);
+	runview_json_known(j, key, i ? i->sum : NAN);
 }
 
 /* What the instances of a host have: by the first metric that an instance has any of. */
@@ -149,7 +144,7 @@ static void json_gpu(struct json *j, const struct usage *u, const struct usage_g
 	for (i = 0; i < ARRAY_LEN(stats); i++)
 		json_stat(j, stats[i].key, usage_find(u, g->host, stats[i].metric, g->labels),
 			  false);
-	json_number(j, "busy_in_steps", busy ? busy->in_steps : NAN);
+	runview_json_known(j, "busy_in_steps", busy ? busy->in_steps : NAN);
 	json_kstr(j, "throttle_reason", g->reason[0] ? g->reason : NULL);
 	runview_json_number(j, "throttle_reason_share", g->reason_share, g->reason[0] != '\0');
 	for (i = 0; i < ARRAY_LEN(sums); i++)
@@ -177,7 +172,7 @@ static void json_process(struct json *j, const struct usage *u, const struct usa
 	for (i = 0; i < ARRAY_LEN(stats); i++)
 		json_stat(j, stats[i].key, usage_find(u, p->host, stats[i].metric, p->labels),
 			  false);
-	json_number(j, "rss_peak_bytes", peak ? peak->max : NAN);
+	runview_json_known(j, "rss_peak_bytes", peak ? peak->max : NAN);
 	json_sum(j, "read_bytes", usage_find(u, p->host, "process/read", p->labels));
 	json_sum(j, "written_bytes", usage_find(u, p->host, "process/written", p->labels));
 	json_object_end(j);
@@ -205,11 +200,11 @@ void report_usage_json(struct json *j, const struct usage *u, const struct usage
 	free(processes);
 	json_key(j, "energy");
 	json_object(j);
-	json_number(j, "total_j", en->total);
-	json_number(j, "steps_w", en->watts);
-	json_number(j, "per_step_j", en->per_step);
-	json_number(j, "per_sample_j", en->per_sample);
-	json_number(j, "per_token_j", en->per_token);
+	runview_json_known(j, "total_j", en->total);
+	runview_json_known(j, "steps_w", en->watts);
+	runview_json_known(j, "per_step_j", en->per_step);
+	runview_json_known(j, "per_sample_j", en->per_sample);
+	runview_json_known(j, "per_token_j", en->per_token);
 	json_kuint(j, "gpus_by_energy", en->by_energy);
 	json_kuint(j, "gpus_by_power", en->by_power);
 	json_object_end(j);

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "report/pick.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +14,6 @@ static const char *const runprogress_totals[] = {"total_steps", "max_steps", "nu
 						 "simulate.steps"};
 static const char *const runprogress_epochs[] = {"epochs", "max_epochs", "num_epochs",
 						 "num_train_epochs"};
-static const char *const runprogress_losses[] = {"loss", "train/loss", "train_loss"};
 static const char *const runprogress_epoch_names[] = {"epoch/number", "epoch"};
 
 static int64_t runprogress_in(const char *key, const char *value, const char *const *names,
@@ -153,8 +153,8 @@ static int runprogress_loss(const struct runview *v, struct runprogress *p, stru
 	size_t i;
 	int r;
 
-	for (i = 0; i < ARRAY_LEN(runprogress_losses) && !s; i++)
-		s = runprogress_find(v, runprogress_losses[i], SINK_GAUGE);
+	for (i = 0; i < ARRAY_LEN(pick_losses) && !s; i++)
+		s = runprogress_find(v, pick_losses[i], SINK_GAUGE);
 	if (!s)
 		return 0;
 	r = runprogress_total(v, s, INT64_MIN, &b, e);

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/mem.h"
+#include "base/now.h"
 
 static int view_add_process(void *arg, const struct store_process *p)
 {
@@ -254,12 +254,13 @@ int runview_stat(const struct runview *v, const struct store_series *s,
 	return err;
 }
 
-static int64_t view_now_ns(void)
+int runview_process_order(const struct store_process *x, const struct store_process *y)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	if (x->host != y->host)
+		return x->host < y->host ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
 }
 
 bool runview_match(const char *pattern, const char *name)
@@ -318,7 +319,7 @@ double runview_duration_s(const struct store_run *run)
 	int64_t end = run->end_ns;
 
 	if (end == 0 && run->outcome == RUN_RUNNING)
-		end = view_now_ns();
+		end = now_read(CLOCK_REALTIME);
 	if (run->start_ns == 0 || end < run->start_ns)
 		return NAN;
 	return (double)(end - run->start_ns) / 1e9;

@@ -91,11 +91,15 @@ const char *runview_kind(enum sink_kind kind);
 /* A number of things to the digit, or "-" for "does not apply". */
 const char *runview_step(char out[FMT_MAX], int64_t step);
 
+/* Order of processes for people: by rank, then host and number. */
+int runview_process_order(const struct store_process *x, const struct store_process *y);
+
 /* JSON: key with a step, a time (two keys, KEY_ns and KEY), a finite number;
  * null where there is none. */
 void runview_json_step(struct json *j, const char *key, int64_t step);
 void runview_json_time(struct json *j, const char *key, int64_t time_ns);
 void runview_json_number(struct json *j, const char *key, double v, bool has);
+void runview_json_known(struct json *j, const char *key, double v); /* null: NaN or infinite */
 
 /* The keys of "run" objects, the same in every command. */
 void runview_json_run(struct json *j, const struct runview *v);

@@ -41,6 +41,11 @@ void runview_json_number(struct json *j, const char *key, double v, bool has)
 		json_null(j);
 }
 
+void runview_json_known(struct json *j, const char *key, double v)
+{
+	runview_json_number(j, key, v, isfinite(v));
+}
+
 static void view_json_outcome(struct json *j, const struct store_run *run)
 {
 	char name[FMT_MAX];

@@ -2,6 +2,7 @@
 #include "report/usage.h"
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "report/querydata.h"
 
 #include <errno.h>
@@ -511,11 +512,6 @@ struct usage_process *usage_processes(const struct usage *u, size_t *ret_n)
 
 /* ---- energy --------------------------------------------------------------------------- */
 
-static void usage_add(double *sum, double v)
-{
-	*sum = isnan(*sum) ? v : *sum + v;
-}
-
 static double usage_per(double joules, bool known, double n)
 {
 	return known && n > 0 ? joules / n : NAN;
@@ -529,17 +525,17 @@ struct usage_energy usage_energy(const struct usage *u, const struct usage_steps
 
 	while ((i = usage_next(u, NULL, "gpu/energy", i))) {
 		en.by_energy++;
-		usage_add(&en.total, i->sum);
+		number_add(&en.total, i->sum);
 		power = usage_find(u, i->s->host_name, "gpu/power", i->s->labels);
-		usage_add(&en.watts,
-			  isnan(i->rate_steps) && power ? power->in_steps : i->rate_steps);
+		number_add(&en.watts,
+			   isnan(i->rate_steps) && power ? power->in_steps : i->rate_steps);
 	}
 	while ((i = usage_next(u, NULL, "gpu/power", i))) {
 		if (usage_find(u, i->s->host_name, "gpu/energy", i->s->labels))
 			continue;
 		en.by_power++;
-		usage_add(&en.total, i->mean * (double)(i->to_ns - i->from_ns) / 1e9);
-		usage_add(&en.watts, i->in_steps);
+		number_add(&en.total, i->mean * (double)(i->to_ns - i->from_ns) / 1e9);
+		number_add(&en.watts, i->in_steps);
 	}
 	joules = en.watts * (double)(steps->end_ns - steps->start_ns) / 1e9;
 	en.per_step = usage_per(joules, true, (double)steps->steps);

@@ -32,8 +32,8 @@ struct reader_lane {
 
 struct reader {
 	int fd;
-	struct safemap *head;             /* ring header, lanes, first words of the registry */
-	struct safemap *ctl_map;          /* control page; NULL if it is missing */
+	struct safemap *head;           /* ring header, lanes, first words of the registry */
+	struct safemap *ctl_map;        /* control page; NULL if it is missing */
 	struct wire_ring ring;          /* private, checked copy; strings end in NUL */
 	struct wire_lane *lanes;        /* in the mapping */
 	struct wire_registry *registry; /* in the mapping */

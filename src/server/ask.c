@@ -8,11 +8,11 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/now.h"
 #include "base/number.h"
 
 #define ASK_NS_PER_MS 1000000
@@ -224,12 +224,8 @@ static pthread_once_t ask_once = PTHREAD_ONCE_INIT;
 
 static void ask_init(void)
 {
-	struct timespec now;
-	int64_t seed[2];
+	int64_t seed[2] = {now_read(CLOCK_REALTIME), getpid()};
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	seed[0] = now.tv_sec * 1000000000LL + now.tv_nsec;
-	seed[1] = getpid();
 	ask_process = map_hash(seed, sizeof(seed));
 }
 
@@ -276,4 +272,17 @@ void ask_failed(struct http_reply *reply, const struct err *e)
 		reply_error(reply, 400, "bad-parameter", "%s", e->text);
 	else
 		reply_error(reply, 503, "folder", "%s", e->text);
+}
+
+void ask_run(const struct route_ask *a, struct http_reply *reply,
+	     void (*answer)(const struct route_ask *a, const struct runview *v,
+			    struct http_reply *reply))
+{
+	struct server_run *run = server_take_run(a->server, a->args[0], reply);
+
+	if (!run)
+		return;
+	if (!ask_is_known(a, run, reply))
+		answer(a, &run->v, reply);
+	server_give_run(a->server, run);
 }

@@ -65,6 +65,12 @@ bool ask_is_known_of(const struct route_ask *a, uint64_t version, struct http_re
 bool ask_is_known(const struct route_ask *a, const struct server_run *run,
 		  struct http_reply *reply);
 
+/* The answer of a route about one run, the first of its path: what `answer` says of it, unless
+ * there is none or the client has it. */
+void ask_run(const struct route_ask *a, struct http_reply *reply,
+	     void (*answer)(const struct route_ask *a, const struct runview *v,
+			    struct http_reply *reply));
+
 /* 400 bad-parameter with the sentence. */
 void ask_wrong(struct http_reply *reply, const struct err *e);
 /* What a failed read is to the client: 500 damaged, 404, 503. */

@@ -58,47 +58,18 @@ static bool body_word(struct body_walk *w, const char *word)
 
 static int body_hex(struct body_walk *w)
 {
-	int v = 0, i;
-	char c;
+	int v = w->end - w->p < 4 ? -1 : utf8_hex4(w->p);
 
-	if (w->end - w->p < 4)
-		return -1;
-	for (i = 0; i < 4; i++) {
-		c = *w->p++;
-		if (c >= '0' && c <= '9')
-			v = v * 16 + c - '0';
-		else if ((c | 32) >= 'a' && (c | 32) <= 'f')
-			v = v * 16 + (c | 32) - 'a' + 10;
-		else
-			return -1;
-	}
+	if (v >= 0)
+		w->p += 4;
 	return v;
-}
-
-static void body_put(struct buf *out, uint32_t c)
-{
-	if (c < 0x80) {
-		buf_putc(out, (char)c);
-		return;
-	}
-	if (c < 0x800) {
-		buf_putc(out, (char)(0xc0 | c >> 6));
-	} else {
-		if (c < 0x10000) {
-			buf_putc(out, (char)(0xe0 | c >> 12));
-		} else {
-			buf_putc(out, (char)(0xf0 | c >> 18));
-			buf_putc(out, (char)(0x80 | (c >> 12 & 63)));
-		}
-		buf_putc(out, (char)(0x80 | (c >> 6 & 63)));
-	}
-	buf_putc(out, (char)(0x80 | (c & 63)));
 }
 
 /* Behind "\u": a character, or two halves of one. */
 static bool body_unicode(struct body_walk *w, struct buf *out)
 {
 	int c = body_hex(w), low;
+	char text[4];
 
 	if (c >= 0xd800 && c < 0xdc00) {
 		if (!body_word(w, "\\u"))
@@ -110,7 +81,7 @@ static bool body_unicode(struct body_walk *w, struct buf *out)
 	}
 	if (c <= 0 || (c >= 0xdc00 && c <= 0xdfff))
 		return body_fail(w, "an escape that is no character");
-	body_put(out, (uint32_t)c);
+	buf_append(out, text, utf8_put(text, (uint32_t)c));
 	return true;
 }
 

@@ -11,8 +11,9 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/now.h"
 
 #define CHILDRUN_LOOK_MS 100
 #define CHILDRUN_FILE_MAX (8ull << 30) /* of a temporary file */
@@ -72,14 +73,6 @@ static void childrun_exec(const struct childrun *c, const int to[2])
 
 /* ---- beside it ----------------------------------------------------------------------- */
 
-static int64_t childrun_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 struct childrun_pipes {
 	struct pollfd fds[2]; /* its stdout, its stderr */
 	struct buf *out;
@@ -118,10 +111,10 @@ static void childrun_read(struct childrun_pipes *p, int which)
 
 static int childrun_watch(const struct childrun *c, struct childrun_pipes *p)
 {
-	int64_t until = childrun_now() + c->limit_ns;
+	int64_t until = now_read(CLOCK_MONOTONIC) + c->limit_ns;
 
 	while (p->fds[0].fd >= 0 || p->fds[1].fd >= 0) {
-		if (childrun_now() > until)
+		if (now_read(CLOCK_MONOTONIC) > until)
 			return -ETIMEDOUT;
 		if (c->stop && atomic_load(c->stop))
 			return -ECANCELED;

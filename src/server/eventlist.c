@@ -19,19 +19,12 @@ void eventlist_init(struct eventlist *l, const struct eventlist_wish *wish)
 	l->rows = xcalloc(2 * wish->limit, sizeof(*l->rows));
 }
 
-static void eventlist_free(struct eventlist_row *r)
-{
-	free(r->row.kind);
-	free(r->row.text);
-	free(r->row.attrs);
-}
-
 void eventlist_done(struct eventlist *l)
 {
 	size_t i;
 
 	for (i = 0; i < l->n; i++)
-		eventlist_free(&l->rows[i]);
+		event_row_done(&l->rows[i].row);
 	for (i = 0; i < l->n_kinds; i++)
 		free(l->kind[i].name);
 	free(l->rows);
@@ -62,7 +55,7 @@ static void eventlist_cut(struct eventlist *l)
 	if (l->n)
 		qsort(l->rows, l->n, sizeof(*l->rows), eventlist_compare);
 	while (l->n > l->wish.limit)
-		eventlist_free(&l->rows[--l->n]);
+		event_row_done(&l->rows[--l->n].row);
 }
 
 static void eventlist_count(struct eventlist *l, const struct store_event *e, int severity)
@@ -125,16 +118,8 @@ void eventlist_add(struct eventlist *l, const struct store_event *e)
 	l->older++;
 	if (l->n == 2 * l->wish.limit)
 		eventlist_cut(l);
-	l->rows[l->n++] =
-		(struct eventlist_row){.at = at,
-				       .row = {.host = e->host,
-					       .process = e->process,
-					       .time_ns = e->time_ns,
-					       .step = e->step,
-					       .severity = severity,
-					       .kind = xstrdup(e->kind),
-					       .text = xstrdup(e->text ? e->text : ""),
-					       .attrs = xstrdup(e->attrs ? e->attrs : "")}};
+	l->rows[l->n].at = at;
+	event_row_init(&l->rows[l->n++].row, e);
 }
 
 void eventlist_end(struct eventlist *l)

@@ -6,6 +6,7 @@
 #include "server/http_priv.h"
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "server/peer.h"
 
 #include <arpa/inet.h>
@@ -16,14 +17,6 @@
 #include <time.h>
 
 #define HTTP_SWEEP_NS 250000000LL
-
-int64_t http_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 /* With the lock held. Its fields are libmicrohttpd's to free: it sees the end and tells. */
 static void http_conn_end(struct http *h, struct http_conn *c)
@@ -102,7 +95,7 @@ static void http_conn_begin(struct http *h, struct MHD_Connection *mhd, void **s
 	pthread_mutex_lock(&h->lock);
 	if (h->n_conns >= h->o.max_clients * 3 / 4)
 		http_conn_make_room(h);
-	c->until_ns = http_now() + h->o.head_ns;
+	c->until_ns = now_read(CLOCK_MONOTONIC) + h->o.head_ns;
 	if (http_conn_is_too_many(h, c))
 		http_conn_end(h, c);
 	c->next = h->conns;
@@ -147,7 +140,7 @@ void http_conn_wait(struct http *h, struct http_conn *c, enum http_wait wait)
 		return;
 	pthread_mutex_lock(&h->lock);
 	c->wait = wait;
-	c->until_ns = wait == HTTP_ANSWER ? INT64_MAX : http_now() + limits[wait];
+	c->until_ns = wait == HTTP_ANSWER ? INT64_MAX : now_read(CLOCK_MONOTONIC) + limits[wait];
 	pthread_mutex_unlock(&h->lock);
 }
 
@@ -160,7 +153,7 @@ void *http_conn_sweep(void *arg)
 
 	pthread_mutex_lock(&h->lock);
 	while (!h->is_stopping) {
-		now = http_now();
+		now = now_read(CLOCK_MONOTONIC);
 		for (c = h->conns; c; c = c->next)
 			if (now > c->until_ns)
 				http_conn_end(h, c);

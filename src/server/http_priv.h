@@ -62,8 +62,6 @@ struct http {
 	bool has_sweeper;
 };
 
-int64_t http_now(void);
-
 /* Connections: what libmicrohttpd tells, and the thread that ends those that are late. */
 void http_conn_notify(void *arg, struct MHD_Connection *c, void **socket_arg,
 		      enum MHD_ConnectionNotificationCode code);

@@ -5,6 +5,7 @@
 #include "server/hub_priv.h"
 
 #include "base/mem.h"
+#include "base/now.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,14 +17,6 @@
 #define HUB_TICK_NS 50000000LL    /* between two looks at a run's files */
 #define HUB_LULL_NS 30000000000LL /* nobody watches */
 #define HUB_FAILED_NS 1000000000LL
-
-static int64_t hub_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 /* ---- runs -------------------------------------------------------------------------------------
  */
@@ -182,11 +175,6 @@ static void hub_step(struct hub *h, struct hub_run *r, int64_t now_ns)
 		hub_ring_add(&r->ring, m->seq, now_ns, h->batch.bytes.data + m->at, m->len);
 	}
 	hub_ring_trim(&r->ring, now_ns, most < HUB_RING_MAX ? most : HUB_RING_MAX);
-	pthread_mutex_lock(&h->lock);
-	h->counts.reads++;
-	h->counts.events += h->batch.n;
-	h->counts.bytes += h->batch.bytes.len;
-	pthread_mutex_unlock(&h->lock);
 	if (h->batch.n)
 		hub_give(h, r, now_ns);
 }
@@ -253,10 +241,10 @@ static bool hub_wait(struct hub *h, int64_t now_ns)
 static void *hub_main(void *arg)
 {
 	struct hub *h = arg;
-	int64_t now = hub_now(), list_ns = 0;
+	int64_t now = now_read(CLOCK_MONOTONIC), list_ns = 0;
 
 	while (hub_wait(h, now)) {
-		now = hub_now();
+		now = now_read(CLOCK_MONOTONIC);
 		hub_take_joining(h, now);
 		hub_steps(h, now);
 		hub_each(h, hub_client_greet, now);
@@ -285,7 +273,7 @@ static void hub_boot(char out[HUB_BOOT_LEN + 1])
 	size_t i;
 
 	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw)) {
-		uint64_t now = (uint64_t)hub_now();
+		uint64_t now = (uint64_t)now_read(CLOCK_MONOTONIC);
 
 		memcpy(raw, &now, sizeof(raw));
 	}
@@ -339,13 +327,6 @@ int hub_join(struct hub *h, const struct hub_ask *ask, struct http_stream **ret)
 	if (err)
 		free(c);
 	return err;
-}
-
-void hub_count(struct hub *h, struct hub_counts *ret)
-{
-	pthread_mutex_lock(&h->lock);
-	*ret = h->counts;
-	pthread_mutex_unlock(&h->lock);
 }
 
 void hub_stop(struct hub *h)

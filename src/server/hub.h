@@ -38,17 +38,11 @@ struct hub_ask {
 	const char *after; /* an event's id; NULL: from now on */
 };
 
-struct hub_counts {
-	uint64_t reads, events, bytes; /* steps that read a store; events made, once each */
-	uint64_t puts, gaps;           /* given to clients; those that were too slow */
-};
-
 /* NULL: there are no threads to be had. */
 struct hub *hub_new(const struct hub_options *o);
 /* A stream for the client, which the answer takes. Any thread. -EAGAIN: there are too many
  * streams, or it stops. */
 int hub_join(struct hub *h, const struct hub_ask *ask, struct http_stream **ret);
-void hub_count(struct hub *h, struct hub_counts *ret);
 /* End the thread and all streams; then hub_join() gives -EAGAIN. */
 void hub_stop(struct hub *h);
 void hub_free(struct hub *h);

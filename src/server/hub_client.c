@@ -14,39 +14,31 @@
 /* Named, since a page cannot see a comment: it then knows that the connection is there. */
 static const char hub_client_beat[] = "event: beat\ndata: {}\n\n";
 
-/* What is in h->out, to one client. -ENOSPC: it is too slow. */
-static int hub_client_put(struct hub *h, struct hub_client *c, const void *data, size_t len,
-			  int64_t now_ns)
+/* Bytes to one client. -ENOSPC: it is too slow. */
+static int hub_client_put(struct hub_client *c, const void *data, size_t len, int64_t now_ns)
 {
 	int err = http_stream_put(c->stream, data, len);
 
 	if (err)
 		return err;
 	c->said_ns = now_ns;
-	pthread_mutex_lock(&h->lock);
-	h->counts.puts++;
-	pthread_mutex_unlock(&h->lock);
 	return 0;
 }
 
 /* false: it is gone. What did not fit it has missed. */
-static bool hub_client_took(struct hub *h, struct hub_client *c, int err)
+static bool hub_client_took(struct hub_client *c, int err)
 {
-	if (err && err != -EPIPE && !c->is_behind) {
+	if (err && err != -EPIPE)
 		c->is_behind = true;
-		pthread_mutex_lock(&h->lock);
-		h->counts.gaps++;
-		pthread_mutex_unlock(&h->lock);
-	}
 	return err != -EPIPE;
 }
 
 static bool hub_client_out(struct hub *h, struct hub_client *c, int64_t now_ns)
 {
-	int err = hub_client_put(h, c, buf_str(&h->out), h->out.len, now_ns);
+	int err = hub_client_put(c, buf_str(&h->out), h->out.len, now_ns);
 
 	buf_reset(&h->out);
-	return hub_client_took(h, c, err);
+	return hub_client_took(c, err);
 }
 
 static void hub_client_gap(struct hub *h, const struct hub_run *r, const char *reason)
@@ -112,10 +104,10 @@ bool hub_client_give(struct hub *h, struct hub_client *c, const struct hub_run *
 
 	if (c->is_behind || !(r ? hub_client_watches(c, r) : c->ask.has_list))
 		return true;
-	err = hub_client_put(h, c, buf_str(what), what->len, now_ns);
+	err = hub_client_put(c, buf_str(what), what->len, now_ns);
 	for (i = 0; !err && i < c->ask.n; i++)
 		c->is_ended[i] = c->is_ended[i] || (c->runs[i] == r && r->is_ended);
-	return hub_client_took(h, c, err);
+	return hub_client_took(c, err);
 }
 
 /* The next event that it missed, of any of its runs. */
@@ -133,14 +125,14 @@ static const struct hub_ring_event *hub_client_next(const struct hub_client *c)
 }
 
 /* As much of what it missed as it takes. */
-static bool hub_client_catch_up(struct hub *h, struct hub_client *c, int64_t now_ns)
+static bool hub_client_catch_up(struct hub_client *c, int64_t now_ns)
 {
 	const struct hub_ring_event *e;
 	size_t i;
 	int err;
 
 	while ((e = hub_client_next(c))) {
-		err = hub_client_put(h, c, e->data, e->len, now_ns);
+		err = hub_client_put(c, e->data, e->len, now_ns);
 		if (err == -ENOSPC && !http_stream_waiting(c->stream))
 			c->is_behind = true; /* it takes no event as large as this one */
 		else if (err)
@@ -201,12 +193,12 @@ bool hub_client_tend(struct hub *h, struct hub_client *c, int64_t now_ns)
 {
 	if (http_stream_is_gone(c->stream))
 		return false;
-	if (c->is_late && !hub_client_catch_up(h, c, now_ns))
+	if (c->is_late && !hub_client_catch_up(c, now_ns))
 		return false;
 	if (c->is_behind && !hub_client_again(h, c, now_ns))
 		return false;
 	if (now_ns - c->said_ns > HUB_QUIET_NS &&
-	    hub_client_put(h, c, hub_client_beat, sizeof(hub_client_beat) - 1, now_ns) == -EPIPE)
+	    hub_client_put(c, hub_client_beat, sizeof(hub_client_beat) - 1, now_ns) == -EPIPE)
 		return false;
 	return c->is_late || c->is_behind || hub_client_ends(h, c, now_ns);
 }

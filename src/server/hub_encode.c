@@ -5,7 +5,6 @@
 #include "server/hub_encode.h"
 
 #include "base/mem.h"
-#include "report/attrs.h"
 #include "report/events.h"
 #include "report/runview.h"
 
@@ -160,12 +159,5 @@ void hub_put_series(struct json *j, const struct store_series *s, int64_t pid)
 
 void hub_put_event(struct json *j, const struct store_event *e, const char *host)
 {
-	json_kstr(j, "host", host);
-	json_kuint(j, "process", e->process);
-	runview_json_time(j, "time", e->time_ns);
-	runview_json_step(j, "step", e->step);
-	json_kstr(j, "severity", events_severity(e->severity));
-	json_kstr(j, "kind", e->kind);
-	json_kstr(j, "text", e->text);
-	attrs_json(j, "attrs", e->attrs);
+	events_json_store(j, e, host);
 }

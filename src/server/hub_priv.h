@@ -36,7 +36,6 @@ struct hub {
 	struct hub_client *joining;
 	unsigned n_streams;
 	bool is_stopping;
-	struct hub_counts counts;
 
 	pthread_t thread;
 	bool has_thread;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/now.h"
 #include "report/runview.h"
 
 #include <errno.h>
@@ -503,14 +504,11 @@ int hub_run_step(struct hub_run *r, struct hub_batch *batch, int64_t now_ns, str
 
 void hub_run_put_hello(const struct hub_run *r, struct json *j, int64_t refresh_ns, bool is_resumed)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
 	json_kstr(j, "state", r->state);
 	json_kbool(j, "is_live", r->is_live);
 	runview_json_time(j, "start", r->start_ns);
 	runview_json_time(j, "end", r->end_ns);
-	json_kint(j, "time_ms", (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000);
+	json_kint(j, "time_ms", now_read(CLOCK_REALTIME) / 1000000);
 	json_kint(j, "refresh_ms", refresh_ns / 1000000);
 	json_kbool(j, "is_resumed", is_resumed);
 }

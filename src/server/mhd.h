@@ -23,7 +23,7 @@
 	X(destroy_response)                                                                        \
 	X(add_response_header)                                                                     \
 	X(get_connection_info)                                                                     \
-	X(get_connection_values_n)                                                                  \
+	X(get_connection_values_n)                                                                 \
 	X(lookup_connection_value)                                                                 \
 	X(get_version)
 

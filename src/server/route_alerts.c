@@ -7,24 +7,16 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "alert/builtin.h"
 #include "alert/list.h"
 #include "base/fmt.h"
 #include "base/mem.h"
+#include "base/now.h"
 #include "server/body.h"
 
 #define ALERTS_LIMIT 200
 #define ALERTS_LIMIT_MAX 2000
-
-static int64_t alerts_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
 
 /* The run and its alerts; false: the reply says why not. Both are given back by
  * alerts_give(). */
@@ -40,7 +32,7 @@ static bool alerts_take(const struct route_ask *a, struct alerts_of *of, struct 
 	of->run = server_take_run(a->server, a->args[0], reply);
 	if (!of->run)
 		return false;
-	if (alerts_read(&of->list, &of->run->v, alerts_now(), &e) == 0)
+	if (alerts_read(&of->list, &of->run->v, now_read(CLOCK_REALTIME), &e) == 0)
 		return true;
 	reply_error(reply, 500, "damaged", "%s", e.text);
 	server_give_run(a->server, of->run);
@@ -127,7 +119,7 @@ static void alerts_ack_all(const struct alerts_of *of, const struct body_field *
 		if (only ? it != only : it->ack_ns || strcmp(it->rule, f[ALERTS_RULE].text) != 0)
 			continue;
 		if (alerts_ack(of->run->v.dir, it->id, f[ALERTS_BY].text, f[ALERTS_NOTE].text,
-			       alerts_now(), &e) == 0)
+			       now_read(CLOCK_REALTIME), &e) == 0)
 			json_str(&j, it->id);
 	}
 	json_array_end(&j);
@@ -140,7 +132,7 @@ static void alerts_silence_one(const struct alerts_of *of, const struct body_fie
 			       const struct alerts_item *only, struct http_reply *reply)
 {
 	const char *rule = only ? only->rule : f[ALERTS_RULE].text;
-	int64_t now = alerts_now(), until = 0;
+	int64_t now = now_read(CLOCK_REALTIME), until = 0;
 	const char *series = only ? only->name : NULL;
 	char text[FMT_MAX];
 	struct err e = {0};

@@ -11,7 +11,7 @@
 /* It writes styles into its page itself, has WebAssembly in its script (names of C++), and ours
  * shows it in a frame. */
 #define ASSETS_SPEEDSCOPE_POLICY                                                                   \
-	"default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' "               \
+	"default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' "              \
 	"'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self' blob:; font-src 'self' "  \
 	"data:; frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
 

@@ -45,11 +45,6 @@ static void compare_run_json(struct json *j, const struct comparedata_run *r)
 
 /* ---- metrics ------------------------------------------------------------------------- */
 
-static void compare_number(struct json *j, const char *key, double v)
-{
-	runview_json_number(j, key, v, isfinite(v));
-}
-
 static void compare_value_json(struct json *j, const struct comparedata_value *v)
 {
 	char id[320];
@@ -65,13 +60,13 @@ static void compare_value_json(struct json *j, const struct comparedata_value *v
 	json_kuint(j, "ranks", v->ranks);
 	json_kuint(j, "n", v->n_all);
 	json_kuint(j, "nan", v->nan);
-	compare_number(j, "median", v->sum.median);
-	compare_number(j, "mean", v->sum.mean);
-	compare_number(j, "p5", v->sum.p5);
-	compare_number(j, "p95", v->sum.p95);
-	compare_number(j, "min", v->sum.min);
-	compare_number(j, "max", v->sum.max);
-	compare_number(j, "last", v->sum.last);
+	runview_json_known(j, "median", v->sum.median);
+	runview_json_known(j, "mean", v->sum.mean);
+	runview_json_known(j, "p5", v->sum.p5);
+	runview_json_known(j, "p95", v->sum.p95);
+	runview_json_known(j, "min", v->sum.min);
+	runview_json_known(j, "max", v->sum.max);
+	runview_json_known(j, "last", v->sum.last);
 	json_kbool(j, "is_thinned", v->is_thinned);
 	json_object_end(j);
 }
@@ -79,12 +74,12 @@ static void compare_value_json(struct json *j, const struct comparedata_value *v
 static void compare_difference_json(struct json *j, const struct compare_result *r)
 {
 	json_object(j);
-	compare_number(j, "absolute", r->difference);
-	compare_number(j, "low", r->low);
-	compare_number(j, "high", r->high);
-	compare_number(j, "relative", r->relative);
-	compare_number(j, "relative_low", r->relative_low);
-	compare_number(j, "relative_high", r->relative_high);
+	runview_json_known(j, "absolute", r->difference);
+	runview_json_known(j, "low", r->low);
+	runview_json_known(j, "high", r->high);
+	runview_json_known(j, "relative", r->relative);
+	runview_json_known(j, "relative_low", r->relative_low);
+	runview_json_known(j, "relative_high", r->relative_high);
 	json_kstr(j, "verdict", compare_verdict_name(r->verdict));
 	json_kstr(j, "why", r->why);
 	json_kstr(j, "reason", compare_reason_name(r->reason));

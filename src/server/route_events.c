@@ -123,13 +123,7 @@ static void events_ask(const struct route_ask *a, const struct runview *v, struc
 
 static void events_answer(const struct route_ask *a, struct http_reply *reply)
 {
-	struct server_run *run = server_take_run(a->server, a->args[0], reply);
-
-	if (!run)
-		return;
-	if (!ask_is_known(a, run, reply))
-		events_ask(a, &run->v, reply);
-	server_give_run(a->server, run);
+	ask_run(a, reply, events_ask);
 }
 
 static const struct param events_params[] = {

@@ -5,12 +5,12 @@
 #include "server/routes_priv.h"
 
 #include "base/fmt.h"
+#include "base/now.h"
 #include "server/server_priv.h"
 
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- /healthz ---------------------------------------------------------------------------- */
@@ -81,12 +81,9 @@ static void info_answer(const struct route_ask *a, struct http_reply *reply)
 {
 	const struct server_options *o = server_asked(a->server);
 	char text[FMT_MAX], newest[4096];
-	struct timespec now;
-	int64_t now_ns;
+	int64_t now = now_read(CLOCK_REALTIME);
 	struct json j;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	now_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 	reply_json(reply, &j);
 	json_object(&j);
 	json_kstr(&j, "version", LAPSE_VERSION);
@@ -95,8 +92,8 @@ static void info_answer(const struct route_ask *a, struct http_reply *reply)
 	info_folders(a->server, &j);
 	json_kbool(&j, "needs_token", server_needs_token(a->server));
 	json_kstr(&j, "act_token", server_page_token(a->server));
-	json_kstr(&j, "time", fmt_utc(text, now_ns));
-	json_kint(&j, "time_ms", now_ns / 1000000);
+	json_kstr(&j, "time", fmt_utc(text, now));
+	json_kint(&j, "time_ms", now / 1000000);
 	json_kint(&j, "refresh_ms", o->refresh_ns / 1000000);
 	json_kstr(&j, "newest",
 		  server_run_dir(a->server, "last", newest, sizeof(newest)) == 0

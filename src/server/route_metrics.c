@@ -9,10 +9,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/now.h"
 #include "export/promlive.h"
 
 #define METRICS_RUNS_MAX 256u
@@ -115,12 +115,9 @@ static bool metrics_read(struct metrics_run *m, struct server *s, int64_t deadli
 
 static void metrics_refresh(struct metrics_part *p, struct server *s)
 {
-	struct timespec now;
-	int64_t deadline_ns;
+	int64_t deadline_ns = now_read(CLOCK_MONOTONIC) + METRICS_NS;
 	size_t i;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	deadline_ns = now.tv_sec * 1000000000LL + now.tv_nsec + METRICS_NS;
 	for (i = 0; i < p->n; i++)
 		p->runs[i].is_wanted = false;
 	metrics_find(p, s);

@@ -94,13 +94,7 @@ static void query_list(const struct route_ask *a, const struct runview *v, struc
 
 static void query_series_answer(const struct route_ask *a, struct http_reply *reply)
 {
-	struct server_run *run = server_take_run(a->server, a->args[0], reply);
-
-	if (!run)
-		return;
-	if (!ask_is_known(a, run, reply))
-		query_list(a, &run->v, reply);
-	server_give_run(a->server, run);
+	ask_run(a, reply, query_list);
 }
 
 /* ---- values --------------------------------------------------------------------------- */
@@ -183,13 +177,7 @@ static void query_ask(const struct route_ask *a, const struct runview *v, struct
 
 static void query_answer(const struct route_ask *a, struct http_reply *reply)
 {
-	struct server_run *run = server_take_run(a->server, a->args[0], reply);
-
-	if (!run)
-		return;
-	if (!ask_is_known(a, run, reply))
-		query_ask(a, &run->v, reply);
-	server_give_run(a->server, run);
+	ask_run(a, reply, query_ask);
 }
 
 static const struct param query_series_params[] = {

@@ -5,6 +5,7 @@
 #include "server/routes.h"
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "report/pick.h"
 #include "report/runprogress.h"
 #include "report/tags.h"
@@ -24,20 +25,6 @@
 #define RUNS_LIMIT_MAX 500
 
 /* ---- the table ------------------------------------------------------------------------------ */
-
-static const struct index_metric *runs_loss(struct index *x, size_t i)
-{
-	static const char *const names[] = {"loss", "train/loss", "train_loss"};
-	const struct index_metric *m;
-	size_t k;
-
-	for (k = 0; k < ARRAY_LEN(names); k++) {
-		m = index_metric(x, i, names[k]);
-		if (m && m->kind == SINK_GAUGE && m->count)
-			return m;
-	}
-	return NULL;
-}
 
 static void runs_metrics(struct json *j, const struct route_ask *a, struct index *x, size_t i)
 {
@@ -73,7 +60,7 @@ static void runs_row(struct json *j, const struct route_ask *a, const struct run
 		run.id = r->id; /* by which it is asked for, also if it is somebody's copy */
 		runview_json_run_of(j, &run, dir, r->warning);
 		runview_json_step(j, "last_step", r->step);
-		loss = runs_loss(x, i);
+		loss = pick_loss(x, i);
 		json_kstr(j, "loss_name", loss ? loss->name : NULL);
 		runview_json_number(j, "loss", loss ? loss->last : NAN, loss != NULL);
 		runs_metrics(j, a, x, i);
@@ -210,14 +197,6 @@ static int runs_attr(void *arg, unsigned host, uint32_t process, const char *key
 	return 0;
 }
 
-static int64_t runs_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 /* The keys of the run, under the id by which it is asked for. */
 static void runs_run(struct json *j, const struct server_run *run)
 {
@@ -230,30 +209,26 @@ static void runs_run(struct json *j, const struct server_run *run)
 	json_object_end(j);
 }
 
-static void runs_known(struct json *j, const char *key, double v)
-{
-	runview_json_number(j, key, v, !isnan(v));
-}
-
 static void runs_progress(struct json *j, const struct server_run *run, const struct runprogress *p)
 {
-	double quiet =
-		p->last_ns && run->is_live ? ((double)runs_now() - (double)p->last_ns) / 1e9 : NAN;
+	double quiet = p->last_ns && run->is_live
+			       ? ((double)now_read(CLOCK_REALTIME) - (double)p->last_ns) / 1e9
+			       : NAN;
 
 	json_key(j, "progress");
 	json_object(j);
 	runview_json_step(j, "step", p->step);
 	runview_json_number(j, "of", (double)p->of, p->of > 0);
-	runs_known(j, "share", p->share);
-	runs_known(j, "steps_s", p->steps_s);
-	runs_known(j, "samples_s", p->samples_s);
-	runs_known(j, "tokens_s", p->tokens_s);
-	runs_known(j, "elapsed_s", runview_duration_s(&run->v.run));
-	runs_known(j, "eta_s", run->is_live ? p->eta_s : NAN);
-	runs_known(j, "epoch", p->epoch);
+	runview_json_known(j, "share", p->share);
+	runview_json_known(j, "steps_s", p->steps_s);
+	runview_json_known(j, "samples_s", p->samples_s);
+	runview_json_known(j, "tokens_s", p->tokens_s);
+	runview_json_known(j, "elapsed_s", runview_duration_s(&run->v.run));
+	runview_json_known(j, "eta_s", run->is_live ? p->eta_s : NAN);
+	runview_json_known(j, "epoch", p->epoch);
 	runview_json_number(j, "epochs", (double)p->epochs, p->epochs > 0);
 	runview_json_time(j, "last_step", p->last_ns);
-	runs_known(j, "quiet_s", isnan(quiet) ? NAN : fmax(0, quiet));
+	runview_json_known(j, "quiet_s", isnan(quiet) ? NAN : fmax(0, quiet));
 	json_object_end(j);
 	json_key(j, "loss");
 	if (!p->loss_name) {

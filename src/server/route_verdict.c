@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/now.h"
 #include "server/answerage.h"
 #include "server/answercache.h"
 #include "server/artifacts.h"
@@ -66,11 +67,6 @@ struct verdict_answer {
 	bool is_part; /* of what there is was asked for */
 };
 
-static void verdict_number(struct json *j, const char *key, double v)
-{
-	runview_json_number(j, key, v, isfinite(v));
-}
-
 static void verdict_permille_json(struct json *j, const int *permille, size_t n)
 {
 	size_t i;
@@ -84,11 +80,11 @@ static void verdict_permille_json(struct json *j, const int *permille, size_t n)
 
 static void verdict_spread(struct json *j, const struct stepsplit_spread *s)
 {
-	verdict_number(j, "mean_s", s->mean);
-	verdict_number(j, "p50_s", s->p50);
-	verdict_number(j, "p95_s", s->p95);
-	verdict_number(j, "p99_s", s->p99);
-	verdict_number(j, "max_s", s->max);
+	runview_json_known(j, "mean_s", s->mean);
+	runview_json_known(j, "p50_s", s->p50);
+	runview_json_known(j, "p95_s", s->p95);
+	runview_json_known(j, "p99_s", s->p99);
+	runview_json_known(j, "max_s", s->max);
 }
 
 /* ---- parts --------------------------------------------------------------------------- */
@@ -146,7 +142,8 @@ static void verdict_parts(struct json *j, const struct verdict_answer *a,
 		json_kstr(j, "name", a->steps.names[part]);
 		json_kstr(j, "role", stepsplit_role_name(s->role[part]));
 		json_kint(j, "permille", permille[part]);
-		verdict_number(j, "share", s->sum ? (double)s->total[part] / (double)s->sum : NAN);
+		runview_json_known(j, "share",
+				   s->sum ? (double)s->total[part] / (double)s->sum : NAN);
 		verdict_spread(j, &spread);
 		json_object_end(j);
 	}
@@ -167,13 +164,13 @@ static void verdict_beside(struct json *j, const struct verdict_answer *a)
 		json_object(j);
 		json_kstr(j, "name", a->steps.names[i]);
 		json_kstr(j, "role", stepsplit_role_name(s->role[i]));
-		verdict_number(j, "share", s->beside[i] / (double)s->sum);
+		runview_json_known(j, "share", s->beside[i] / (double)s->sum);
 		json_object_end(j);
 	}
 	json_array_end(j);
 	json_key(j, "between");
 	json_object(j);
-	verdict_number(j, "share", s->span > 0 ? (double)between / (double)s->span : NAN);
+	runview_json_known(j, "share", s->span > 0 ? (double)between / (double)s->span : NAN);
 	json_key(j, "parts");
 	json_array(j);
 	for (i = 0; i + 1 < s->n_parts; i++) {
@@ -182,7 +179,7 @@ static void verdict_beside(struct json *j, const struct verdict_answer *a)
 		json_object(j);
 		json_kstr(j, "name", a->steps.names[i]);
 		json_kstr(j, "role", stepsplit_role_name(s->role[i]));
-		verdict_number(j, "seconds", s->outside[i] / 1e9);
+		runview_json_known(j, "seconds", s->outside[i] / 1e9);
 		json_kuint(j, "count", s->n_outside[i]);
 		json_object_end(j);
 	}
@@ -203,7 +200,7 @@ static void verdict_bound(struct json *j, const struct verdict_answer *a)
 	json_object(j);
 	json_kstr(j, "kind", b->id);
 	json_kstr(j, "title", b->title);
-	verdict_number(j, "share", b->share);
+	runview_json_known(j, "share", b->share);
 	json_kstr(j, "sentence", b->sentence);
 	json_kstr(j, "why", b->why);
 	json_kstr(j, "advice", b->advice);
@@ -217,7 +214,7 @@ static void verdict_bound(struct json *j, const struct verdict_answer *a)
 		json_kstr(j, "text", one->text);
 		json_kstr(j, "host", one->series->host_name);
 		json_kstr(j, "labels", one->series->labels);
-		verdict_number(j, "value", one->value);
+		runview_json_known(j, "value", one->value);
 		json_kstr(j, "unit", one->unit);
 		snprintf(text, sizeof(text), "%s{%s%shost=\"%s\"}", one->series->name,
 			 one->series->labels, *one->series->labels ? "," : "",
@@ -252,8 +249,9 @@ static void verdict_ranks(struct json *j, const struct verdict_answer *a,
 		json_kstr(j, "host", p->host_name);
 		json_kuint(j, "process", p->id);
 		json_kuint(j, "steps", a->steps.ranks[rank].steps);
-		verdict_number(j, "p50_s", stepsplit_spread(s, (uint32_t)rank, s->n_parts).p50);
-		verdict_number(j, "own_s", stepsplit_spread(s, (uint32_t)rank, s->n_parts + 1).p50);
+		runview_json_known(j, "p50_s", stepsplit_spread(s, (uint32_t)rank, s->n_parts).p50);
+		runview_json_known(j, "own_s",
+				   stepsplit_spread(s, (uint32_t)rank, s->n_parts + 1).p50);
 		verdict_permille_json(j, permille, o->n);
 		json_object_end(j);
 	}
@@ -304,8 +302,8 @@ static void verdict_slow(struct json *j, const struct verdict_answer *a,
 	runview_json_step(j, "rank", rank);
 	runview_json_step(j, "step", at->number);
 	runview_json_time(j, "start", at->start);
-	verdict_number(j, "seconds", (double)(at->end - at->start) / 1e9);
-	verdict_number(j, "over_s", (double)(at->end - at->start) / 1e9 - typical[s->n_parts]);
+	runview_json_known(j, "seconds", (double)(at->end - at->start) / 1e9);
+	runview_json_known(j, "over_s", (double)(at->end - at->start) / 1e9 - typical[s->n_parts]);
 	json_kstr(j, "most", a->steps.names[worst]);
 	verdict_permille_json(j, permille, o->n);
 	verdict_covering(j, a, at->number, rank);
@@ -511,12 +509,9 @@ static bool verdict_of(const struct route_ask *a, struct server_run *run, bool i
 	bool may_be_old = run->is_live && !is_new && !param_text(a, "from") && !param_text(a, "to");
 	uint64_t question = ask_question(a) ^ map_hash(run->id, strlen(run->id)), version;
 	enum answercache_found found;
-	struct timespec now;
 	char key[320];
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	version = answerage_version(state->age, question, run->version,
-				    now.tv_sec * INT64_C(1000000000) + now.tv_nsec,
+	version = answerage_version(state->age, question, run->version, now_read(CLOCK_MONOTONIC),
 				    may_be_old ? VERDICT_KEEP_NS : 0);
 	if (ask_is_known_of(a, version, reply))
 		return true;

@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "report/tags.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,29 +129,10 @@ static bool runlist_parse(struct runlist_ask *ask, struct http_reply *reply)
 /* ---- order --------------------------------------------------------------------------------- */
 
 struct runlist_value {
+	struct pick_place place; /* first */
 	struct runlist_row row;
-	size_t at;
-	bool has;
-	char *text; /* owned; NULL: a number */
-	double number;
-	int sign;
+	char *text; /* owned: an index may read another run into its own */
 };
-
-static int runlist_compare(const void *a, const void *b)
-{
-	const struct runlist_value *x = a, *y = b;
-	int order = 0;
-
-	if (x->has != y->has)
-		return x->has ? -1 : 1;
-	if (x->has && x->text)
-		order = strcmp(x->text, y->text);
-	else if (x->has)
-		order = (x->number > y->number) - (x->number < y->number);
-	if (order)
-		return order * x->sign;
-	return x->at < y->at ? -1 : x->at > y->at;
-}
 
 /* What is sorted by what; "start" and "status" are not the index's names. */
 static bool runlist_key(const char *by, struct pick_key *ret, struct http_reply *reply)
@@ -184,17 +164,16 @@ static bool runlist_key(const char *by, struct pick_key *ret, struct http_reply 
 	return false;
 }
 
-static void runlist_value(struct runlist *l, size_t i, const struct pick_key *key,
+static void runlist_value(struct runlist *l, size_t i, const struct pick_key *key, int sign,
 			  struct runlist_value *ret)
 {
 	struct pick_value v;
 
 	pick_get(l->x->of[l->rows[i].root], l->rows[i].run, key, &v);
 	ret->row = l->rows[i];
-	ret->at = i;
-	ret->has = v.has && (v.text || !isnan(v.number));
 	ret->text = v.text ? xstrdup(v.text) : NULL;
-	ret->number = v.number;
+	v.text = ret->text;
+	pick_place_set(&ret->place, &v, i, sign);
 }
 
 static bool runlist_sort(struct runlist *l, const char *by, struct http_reply *reply)
@@ -207,12 +186,10 @@ static bool runlist_sort(struct runlist *l, const char *by, struct http_reply *r
 	if (!runlist_key(by + falls, &key, reply))
 		return false;
 	values = xcalloc(l->n, sizeof(*values));
-	for (i = 0; i < l->n; i++) {
-		runlist_value(l, i, &key, &values[i]);
-		values[i].sign = falls ? -1 : 1;
-	}
+	for (i = 0; i < l->n; i++)
+		runlist_value(l, i, &key, falls ? -1 : 1, &values[i]);
 	if (l->n)
-		qsort(values, l->n, sizeof(*values), runlist_compare);
+		qsort(values, l->n, sizeof(*values), pick_place_compare);
 	for (i = 0; i < l->n; i++) {
 		l->rows[i] = values[i].row;
 		free(values[i].text);

@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/now.h"
 #include "store/store.h"
 
 #include <math.h>
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define RUNSPARK_KEPT 8192u /* entries; then all are forgotten */
 #define RUNSPARK_LIVE_NS 5000000000LL
@@ -49,14 +49,6 @@ static void runspark_done(void *state)
 }
 
 static const struct server_part runspark_part = {.make = runspark_make, .done = runspark_done};
-
-static int64_t runspark_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
@@ -144,7 +136,8 @@ static bool runspark_find(struct runspark_cache *c, const char *name, uint64_t k
 	pthread_mutex_lock(&c->lock);
 	if (map_get(&c->at, name, strlen(name), &at)) {
 		entry = &c->v[at];
-		is = key ? entry->key == key : runspark_now() - entry->read_ns < RUNSPARK_LIVE_NS;
+		is = key ? entry->key == key
+			 : now_read(CLOCK_MONOTONIC) - entry->read_ns < RUNSPARK_LIVE_NS;
 		if (is)
 			*ret = entry->spark;
 	}
@@ -168,7 +161,7 @@ static void runspark_keep(struct runspark_cache *c, const char *name, uint64_t k
 		at = c->n++;
 		map_put(&c->at, name, strlen(name), at);
 	}
-	c->v[at] = (struct runspark_entry){key, runspark_now(), *spark};
+	c->v[at] = (struct runspark_entry){key, now_read(CLOCK_MONOTONIC), *spark};
 	pthread_mutex_unlock(&c->lock);
 }
 

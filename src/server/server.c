@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/now.h"
 #include "base/ports.h"
 #include "server/routes.h"
 
@@ -27,14 +28,6 @@
 #define SERVER_PEM_MAX (1u << 20)
 #define SERVER_ANY_TRIES 16 /* for one port on both loopback addresses */
 
-static int64_t server_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * SERVER_SECOND_NS + t.tv_nsec;
-}
-
 /* ---- the guard ---------------------------------------------------------------------------- */
 
 bool server_check(struct server *s, const struct guard_request *r, enum guard_answer *ret)
@@ -43,14 +36,15 @@ bool server_check(struct server *s, const struct guard_request *r, enum guard_an
 	bool must_wait;
 
 	pthread_mutex_lock(&s->lock);
-	must_wait = (s->rules.token || acts) && guard_must_wait(&s->wrongs, &r->from, server_now());
+	must_wait = (s->rules.token || acts) &&
+		    guard_must_wait(&s->wrongs, &r->from, now_read(CLOCK_MONOTONIC));
 	pthread_mutex_unlock(&s->lock);
 	if (must_wait)
 		return false;
 	*ret = guard_check(&s->rules, r);
 	if (*ret == GUARD_WRONG_TOKEN) {
 		pthread_mutex_lock(&s->lock);
-		guard_wrong_add(&s->wrongs, &r->from, server_now());
+		guard_wrong_add(&s->wrongs, &r->from, now_read(CLOCK_MONOTONIC));
 		pthread_mutex_unlock(&s->lock);
 	}
 	return true;
@@ -384,11 +378,6 @@ const char *server_url(const struct server *s)
 	return s->url;
 }
 
-uint16_t server_port(const struct server *s)
-{
-	return s->port;
-}
-
 const struct server_options *server_asked(const struct server *s)
 {
 	return &s->o;
@@ -455,7 +444,7 @@ void *server_part(struct server *s, const struct server_part *part)
 
 bool server_heavy_begin(struct server *s, struct http_reply *reply)
 {
-	int64_t until = server_now() + 10 * SERVER_SECOND_NS;
+	int64_t until = now_read(CLOCK_MONOTONIC) + 10 * SERVER_SECOND_NS;
 	struct timespec t = {until / SERVER_SECOND_NS, until % SERVER_SECOND_NS};
 	bool may = true;
 

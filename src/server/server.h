@@ -45,7 +45,6 @@ int server_start(const struct server_options *o, struct err *e, struct server **
 void server_stop(struct server *s);
 /* "http://127.0.0.1:8080/" with ?token= if one is needed; the server's. */
 const char *server_url(const struct server *s);
-uint16_t server_port(const struct server *s);
 const struct server_options *server_asked(const struct server *s);
 /* A folder more, while it runs (the agent's runs); no effect if it is there. */
 int server_add_root(struct server *s, const char *root, struct err *e);

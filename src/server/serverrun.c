@@ -7,6 +7,8 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/now.h"
+#include "base/text.h"
 #include "server/routes.h"
 #include "store/folder.h"
 
@@ -17,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define SERVERRUN_AWAY_NS 250000000LL   /* a run whose files cannot be seen may grow so often */
 #define SERVERRUN_LATE_NS 60000000000LL /* without a writer here: another machine's, perhaps */
@@ -42,14 +43,6 @@ struct server_shelf {
 	struct serverrun_view *idle;
 	unsigned n_idle;
 };
-
-static int64_t serverrun_clock(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 /* ---- folders ------------------------------------------------------------------------------- */
 
@@ -106,13 +99,6 @@ int server_run_dir(struct server *s, const char *id, char *out, size_t cap)
 	return r;
 }
 
-static bool serverrun_ends_in(const char *name, const char *end)
-{
-	size_t n = strlen(name), k = strlen(end);
-
-	return n > k && !strcmp(name + n - k, end);
-}
-
 /* The state of a run's files as numbers: of the names of databases, and of all that says
  * that something is new. */
 struct serverrun_state {
@@ -129,15 +115,15 @@ static void serverrun_add(struct serverrun_state *state, const char *name, const
 	const uint64_t parts[] = {hash, (uint64_t)at, (uint64_t)st->st_size, st->st_ino};
 
 	/* Readers make and delete these two. */
-	if (serverrun_ends_in(name, "-shm") || serverrun_ends_in(name, ".lock"))
+	if (text_ends(name, "-shm") || text_ends(name, ".lock"))
 		return;
 	/* Another file of the same name is not the one that a view has open. */
-	if (serverrun_ends_in(name, ".db"))
+	if (text_ends(name, ".db"))
 		state->names += map_hash((const uint64_t[]){hash, st->st_ino}, 2 * sizeof(hash));
-	else if (serverrun_ends_in(name, ".live"))
+	else if (text_ends(name, ".live"))
 		state->names += hash;
-	state->is_away |= serverrun_ends_in(name, ".live");
-	state->has_log |= serverrun_ends_in(name, "-wal");
+	state->is_away |= text_ends(name, ".live");
+	state->has_log |= text_ends(name, "-wal");
 	state->files += map_hash(parts, sizeof(parts));
 	if (at > state->changed_ns)
 		state->changed_ns = at;
@@ -158,7 +144,7 @@ static int serverrun_look(const char *dir, struct serverrun_state *ret)
 			serverrun_add(&state, one->d_name, &st);
 	closedir(d);
 	if (state.is_away)
-		state.files += (uint64_t)(serverrun_clock(CLOCK_MONOTONIC) / SERVERRUN_AWAY_NS);
+		state.files += (uint64_t)(now_read(CLOCK_MONOTONIC) / SERVERRUN_AWAY_NS);
 	*ret = state;
 	return 0;
 }
@@ -194,7 +180,7 @@ static struct server_shelf *serverrun_shelf(struct server *s, const char *dir, c
 static struct serverrun_view *serverrun_pop(struct server *s, const char *dir,
 					    const struct serverrun_state *state)
 {
-	uint64_t now = (uint64_t)serverrun_clock(CLOCK_REALTIME) / 1000000;
+	uint64_t now = (uint64_t)now_read(CLOCK_REALTIME) / 1000000;
 	struct serverrun_view *view;
 	struct server_shelf *shelf;
 
@@ -283,10 +269,9 @@ struct server_run *server_take_run(struct server *s, const char *id, struct http
 			serverrun_refuse(reply, id, r, &e);
 		return NULL;
 	}
-	view->run.is_live =
-		view->run.v.run.outcome == RUN_RUNNING &&
-		(serverrun_clock(CLOCK_REALTIME) - state.changed_ns < SERVERRUN_LATE_NS ||
-		 folder_is_written(dir));
+	view->run.is_live = view->run.v.run.outcome == RUN_RUNNING &&
+			    (now_read(CLOCK_REALTIME) - state.changed_ns < SERVERRUN_LATE_NS ||
+			     folder_is_written(dir));
 	return &view->run;
 }
 
@@ -315,7 +300,7 @@ void server_give_run(struct server *s, struct server_run *run)
 
 	if (!run)
 		return;
-	view->used_ns = serverrun_clock(CLOCK_MONOTONIC);
+	view->used_ns = now_read(CLOCK_MONOTONIC);
 	pthread_mutex_lock(&s->lock);
 	if (view->shelf->n_idle >= SERVER_IDLE_RUN_MAX ||
 	    (view->is_written && run->v.run.outcome != RUN_RUNNING)) {
@@ -353,7 +338,7 @@ static struct serverrun_view *serverrun_late(struct server_shelf *shelf, int64_t
 void server_runs_tick(void *server)
 {
 	struct serverrun_view *late = NULL, *view;
-	int64_t now = serverrun_clock(CLOCK_MONOTONIC);
+	int64_t now = now_read(CLOCK_MONOTONIC);
 	struct server *s = server;
 	struct server_shelf *shelf;
 
@@ -421,11 +406,11 @@ const struct server_index *server_take_index(struct server *s)
 	int64_t now;
 
 	pthread_mutex_lock(&s->index_lock);
-	now = serverrun_clock(CLOCK_MONOTONIC);
+	now = now_read(CLOCK_MONOTONIC);
 	if (!s->index_ns || now - s->index_ns > SERVERRUN_INDEX_NS) {
 		serverrun_close_indexes(s);
 		serverrun_open_indexes(s);
-		s->index_ns = serverrun_clock(CLOCK_MONOTONIC);
+		s->index_ns = now_read(CLOCK_MONOTONIC);
 	}
 	return &s->index;
 }

@@ -246,14 +246,8 @@ static void stepread_names(struct stepread *r, const struct runview *v)
 
 static int stepread_compare(const void *a, const void *b)
 {
-	const struct store_process *x = ((const struct stepread_rank *)a)->process;
-	const struct store_process *y = ((const struct stepread_rank *)b)->process;
-
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	if (x->host != y->host)
-		return x->host < y->host ? -1 : 1;
-	return (x->id > y->id) - (x->id < y->id);
+	return runview_process_order(((const struct stepread_rank *)a)->process,
+				     ((const struct stepread_rank *)b)->process);
 }
 
 static void stepread_ranks(struct stepread *r, const struct runview *v, int64_t rank)

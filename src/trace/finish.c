@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/number.h"
 #include "trace/reading.h"
 
 #define SECOND 1000000000LL
@@ -51,13 +52,6 @@ int finish_budget(struct reader *r)
 	return rc;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 void finish_block(const struct trace *t, struct trace_block *b, uint32_t rows)
 {
 	for (uint32_t i = 0; i < rows; i++) {
@@ -101,7 +95,7 @@ int finish_trace(struct reader *r)
 	t->near_from = INT64_MIN;
 	t->near_to = INT64_MAX;
 	if (r->n_samples) {
-		qsort(r->samples, r->n_samples, sizeof(*r->samples), by_value);
+		qsort(r->samples, r->n_samples, sizeof(*r->samples), number_order_int);
 		middle = r->samples[r->n_samples / 2];
 		t->zero_is_broken = r->has_zero && r->least >= SECOND;
 		if (__builtin_sub_overflow(middle, DAY, &t->near_from))

@@ -5,6 +5,7 @@
  */
 #include "trace/import_value.h"
 
+#include "base/utf8.h"
 #include "trace/repair_priv.h"
 
 #include <errno.h>
@@ -24,52 +25,23 @@ static void blanks(struct reader *r)
 		r->p++;
 }
 
-static unsigned hex4(const char *p)
-{
-	unsigned v = 0;
-
-	for (int i = 0; i < 4; i++) {
-		unsigned c = (unsigned char)p[i];
-
-		v = v * 16 + (c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
-	}
-	return v;
-}
-
-static char *put_utf8(char *to, unsigned c)
-{
-	if (c < 0x80) {
-		*to++ = (char)c;
-	} else if (c < 0x800) {
-		*to++ = (char)(0xc0 | c >> 6);
-		*to++ = (char)(0x80 | (c & 0x3f));
-	} else if (c < 0x10000) {
-		*to++ = (char)(0xe0 | c >> 12);
-		*to++ = (char)(0x80 | (c >> 6 & 0x3f));
-		*to++ = (char)(0x80 | (c & 0x3f));
-	} else {
-		*to++ = (char)(0xf0 | c >> 18);
-		*to++ = (char)(0x80 | (c >> 12 & 0x3f));
-		*to++ = (char)(0x80 | (c >> 6 & 0x3f));
-		*to++ = (char)(0x80 | (c & 0x3f));
-	}
-	return to;
-}
-
 /* p behind "\u"; half of a pair is U+FFFD. Writes at most as many bytes as it reads. */
 static char *unicode(struct reader *r, char *to)
 {
-	unsigned c = hex4(r->p), low = 0;
+	int32_t c = utf8_hex4(r->p), low = 0;
 
 	r->p += 4;
-	if (c < 0xd800 || c > 0xdfff)
-		return put_utf8(to, c);
-	if (c < 0xdc00 && r->p[0] == '\\' && r->p[1] == 'u')
-		low = hex4(r->p + 2);
-	if (low < 0xdc00 || low > 0xdfff)
-		return put_utf8(to, 0xfffd);
-	r->p += 6;
-	return put_utf8(to, 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00));
+	if (c >= 0xd800 && c <= 0xdfff) {
+		if (c < 0xdc00 && r->p[0] == '\\' && r->p[1] == 'u')
+			low = utf8_hex4(r->p + 2);
+		if (low >= 0xdc00 && low <= 0xdfff) {
+			r->p += 6;
+			c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+		} else {
+			c = 0xfffd;
+		}
+	}
+	return to + utf8_put(to, (uint32_t)c);
 }
 
 static int string(struct reader *r, import_ref *ret)

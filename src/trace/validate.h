@@ -6,7 +6,6 @@
 #ifndef TRACE_VALIDATE_H
 #define TRACE_VALIDATE_H
 
-#include "base/json.h"
 #include "trace/trace.h"
 
 enum validate_grade {
@@ -34,7 +33,5 @@ struct validate {
 
 /* The findings on a trace that was read; texts belong to it. */
 void validate_trace(const struct trace *t, struct validate *ret);
-void validate_text(const struct validate *v, struct buf *out);
-void validate_json(const struct validate *v, struct json *j);
 
 #endif

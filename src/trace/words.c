@@ -14,54 +14,19 @@
 
 typedef const unsigned char *place;
 
-static unsigned hex4(place p)
-{
-	unsigned v = 0;
-
-	for (int i = 0; i < 4; i++) {
-		unsigned char c = p[i] | 0x20;
-
-		if (p[i] >= '0' && p[i] <= '9')
-			v = v * 16 + (p[i] - '0');
-		else if (c >= 'a' && c <= 'f')
-			v = v * 16 + (c - 'a' + 10);
-		else
-			return UINT32_MAX;
-	}
-	return v;
-}
-
-static unsigned char *put_utf8(unsigned char *out, unsigned c)
-{
-	if (c < 0x80) {
-		*out++ = (unsigned char)c;
-	} else if (c < 0x800) {
-		*out++ = (unsigned char)(0xc0 | c >> 6);
-		*out++ = (unsigned char)(0x80 | (c & 0x3f));
-	} else if (c < 0x10000) {
-		*out++ = (unsigned char)(0xe0 | c >> 12);
-		*out++ = (unsigned char)(0x80 | (c >> 6 & 0x3f));
-		*out++ = (unsigned char)(0x80 | (c & 0x3f));
-	} else {
-		*out++ = (unsigned char)(0xf0 | c >> 18);
-		*out++ = (unsigned char)(0x80 | (c >> 12 & 0x3f));
-		*out++ = (unsigned char)(0x80 | (c >> 6 & 0x3f));
-		*out++ = (unsigned char)(0x80 | (c & 0x3f));
-	}
-	return out;
-}
-
 /* \uXXXX at p (behind the u), perhaps the first of two; half a pair is U+FFFD. */
 static place unescape_u(place p, place end, unsigned char **out)
 {
-	unsigned c = end - p >= 4 ? hex4(p) : UINT32_MAX;
-	unsigned low;
+	int32_t c = end - p >= 4 ? utf8_hex4((const char *)p) : -1;
+	int32_t low;
 
-	if (c == UINT32_MAX)
+	if (c < 0)
 		return NULL;
 	p += 4;
 	if (c >= 0xd800 && c < 0xe000) {
-		low = c < 0xdc00 && end - p >= 6 && p[0] == '\\' && p[1] == 'u' ? hex4(p + 2) : 0;
+		low = c < 0xdc00 && end - p >= 6 && p[0] == '\\' && p[1] == 'u'
+			      ? utf8_hex4((const char *)p + 2)
+			      : -1;
 		if (low >= 0xdc00 && low < 0xe000) {
 			c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 			p += 6;
@@ -69,7 +34,7 @@ static place unescape_u(place p, place end, unsigned char **out)
 			c = 0xfffd;
 		}
 	}
-	*out = put_utf8(*out, c);
+	*out += utf8_put((char *)*out, (uint32_t)c);
 	return p;
 }
 

@@ -5,6 +5,7 @@
 #include "trace/write.h"
 
 #include "base/file.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,13 +34,6 @@ struct write_sink {
 	unsigned char *level_buf;
 	ZSTD_CStream *zstd;
 };
-
-static bool ends(const char *path, const char *with)
-{
-	size_t n = strlen(path), m = strlen(with);
-
-	return n > m && !strcmp(path + n - m, with);
-}
 
 static char *folder_of(const char *path)
 {
@@ -153,9 +147,9 @@ int write_open(const char *path, struct write_sink **ret, struct err *e)
 		rc = -ENOMEM;
 	if (!rc && !is_stdout)
 		rc = open_file(s);
-	if (!rc && ends(path, ".gz"))
+	if (!rc && text_ends(path, ".gz"))
 		rc = open_gzip(s);
-	if (!rc && ends(path, ".zst"))
+	if (!rc && text_ends(path, ".zst"))
 		rc = open_zstd(s);
 	if (rc) {
 		write_abort(s);

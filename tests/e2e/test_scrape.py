@@ -207,7 +207,7 @@ def test_a_target_that_hangs_stops_no_other(lapse, exporter, wait_for):
     (200, {}, b"what is this\n", "are no metrics: line 1: no number behind the name"),
     (200, {"Content-Encoding": "gzip"}, gzip.compress(b"# " + b"x" * (17 << 20) + b"\n"),
      "the answer has more than 16 MiB"),
-])
+], ids=["404", "302", "401", "page", "no-metrics", "too-much"])
 def test_bad_answers(lapse, exporter, wait_for, status, headers, body, why):
     one = exporter(lambda handler: (status, headers, body))
     run_until(lapse, wait_for, told("scrape-down"), "--scrape", one.at)

@@ -18,11 +18,6 @@
 static struct nvidia *nvidia_session;                           /* of the GPU thread */
 static pthread_mutex_t nvidia_lock = PTHREAD_MUTEX_INITIALIZER; /* of nvidia_session and users */
 
-int nvidia_driver_major(const char *version)
-{
-	return atoi(version);
-}
-
 void nvidia_labels(const struct nvidia_gpu *g, char labels[PROBE_LABELS_MAX])
 {
 	char number[16];

@@ -84,7 +84,4 @@ void nvidia_attrs(const struct nvidia_gpu *g, char *out, size_t cap, const char 
  * gpus[].xids. */
 void nvidia_events(struct nvidia *n, struct probe_set *s);
 
-/* The major number of a driver's version, 0 unknown. */
-int nvidia_driver_major(const char *version);
-
 #endif

@@ -16,7 +16,7 @@
 #define CGROUP_PATH_MAX 4096
 #define CGROUP_MOUNTINFO_MAX (4u << 20) /* bytes; a longer one gives -EFBIG */
 
-/* A memory cgroup that was found. Plain data, nothing to free. */
+/* A cgroup that was found, of memory or another controller. Plain data, nothing to free. */
 struct cgroup_memory {
 	int version; /* 1 or 2 */
 	size_t top;  /* length in dir of the mount point: no ancestor is above it */

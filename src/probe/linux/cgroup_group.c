@@ -112,7 +112,7 @@ static void cg_close_files(struct cg_state *g)
 /* Move m up to where the tightest quota is; 0: there is none. */
 static void cg_quota_level(struct cgroup_memory *m, double *ret_quota)
 {
-	struct cpuquota q = {.version = m->version};
+	struct cgroup_memory q = {.version = m->version};
 	char dir[CGROUP_PATH_MAX];
 	double cpus;
 	char *slash;

@@ -6,71 +6,11 @@
 #include "probe/linux/cpuquota.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/file.h"
-#include "probe/linux/mounts.h"
 #include "probe/linux/proc.h"
 #include "probe/linux/sysfs.h"
-
-#define CPUQUOTA_CGROUP_MAX 65536
-
-static int cpuquota_slurp(const char *root, const char *path, struct buf *out)
-{
-	char full[CGROUP_PATH_MAX];
-
-	if (snprintf(full, sizeof(full), "%s%s", root, path) >= (int)sizeof(full))
-		return -ENAMETOOLONG;
-	return file_read(AT_FDCWD, full, out);
-}
-
-static int cpuquota_locate(const char *root, const struct buf *cgroup, struct buf *mountinfo,
-			   struct cpuquota *ret)
-{
-	char path[CGROUP_PATH_MAX], dir[CGROUP_PATH_MAX];
-	size_t top;
-	bool v2;
-	int err;
-
-	err = mounts_cgroup_of(cgroup->data, cgroup->len, "cpu", &v2, path, sizeof(path));
-	if (!err)
-		err = cpuquota_slurp(root, "/proc/self/mountinfo", mountinfo);
-	if (!err)
-		err = mounts_find_of(mountinfo->data, mountinfo->len, v2, "cpu", path, dir,
-				     sizeof(dir), &top);
-	if (err)
-		return err;
-	if (strlen(root) + strlen(dir) >= sizeof(ret->dir))
-		return -ENAMETOOLONG;
-	ret->version = v2 ? 2 : 1;
-	ret->top = strlen(root) + top;
-	snprintf(ret->dir, sizeof(ret->dir), "%s%s", root, dir);
-	return 0;
-}
-
-int cpuquota_find(const char *root, long pid, struct cpuquota *ret)
-{
-	struct buf cgroup, mountinfo;
-	char name[64];
-	int err;
-
-	snprintf(name, sizeof(name), pid ? "/proc/%ld/cgroup" : "/proc/self/cgroup", pid);
-	buf_init(&cgroup, CPUQUOTA_CGROUP_MAX);
-	buf_init(&mountinfo, CGROUP_MOUNTINFO_MAX);
-	err = cpuquota_slurp(root, name, &cgroup);
-	if (err == -ENOENT && pid)
-		err = -ESRCH;
-	if (!err)
-		err = cpuquota_locate(root, &cgroup, &mountinfo, ret);
-	buf_done(&mountinfo);
-	buf_done(&cgroup);
-	return err;
-}
 
 int cpuquota_parse(const char *text, size_t len, double *ret)
 {
@@ -105,7 +45,7 @@ static int cpuquota_v1(int dir_fd, double *ret)
 }
 
 /* What one folder says. */
-static int cpuquota_one(const struct cpuquota *q, const char *dir, double *ret)
+static int cpuquota_one(const struct cgroup_memory *q, const char *dir, double *ret)
 {
 	int fd = sysfs_dir("", dir), err;
 	char text[64];
@@ -123,7 +63,7 @@ static int cpuquota_one(const struct cpuquota *q, const char *dir, double *ret)
 	return err;
 }
 
-int cpuquota_read(const struct cpuquota *q, double *ret)
+int cpuquota_read(const struct cgroup_memory *q, double *ret)
 {
 	char dir[CGROUP_PATH_MAX];
 	double cpus = 0, one;

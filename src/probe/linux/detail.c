@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "probe/linux/proc.h"
 #include "probe/linux/task.h"
 
 #define DETAIL_FEW 4            /* so many are read at each reading */
@@ -28,13 +29,6 @@
 _Static_assert((int)PROBE_DETAIL_WRITTEN == (int)TASK_IO_WRITTEN &&
 		       PROBE_DETAIL_IO == (int)TASK_IO_FIELDS,
 	       "counters of io come first, in the order of task.h");
-
-static uint64_t detail_sum(uint64_t a, uint64_t b)
-{
-	uint64_t v;
-
-	return __builtin_add_overflow(a, b, &v) ? UINT64_MAX : v;
-}
 
 /* What a counter shows now. The first reading of a process that began after we did
  * counts from 0. */
@@ -55,9 +49,9 @@ static void detail_count(struct probe_tree *t, struct probe_proc *p, enum probe_
 	d->known |= 1u << i;
 	if (!was_known && !p->from_birth)
 		return;
-	d->added[i] = detail_sum(d->added[i], step);
+	d->added[i] = proc_sum(d->added[i], step);
 	d->stepped |= 1u << i;
-	t->added[i] = detail_sum(t->added[i], step);
+	t->added[i] = proc_sum(t->added[i], step);
 }
 
 void probe_detail_retire(struct probe_tree *t, struct probe_proc *p, struct probe_proc *parent)
@@ -69,9 +63,8 @@ void probe_detail_retire(struct probe_tree *t, struct probe_proc *p, struct prob
 		detail_count(t, p, PROBE_DETAIL_MAJOR, p->major);
 	}
 	for (i = 0; parent && i < PROBE_DETAIL_IO; i++)
-		parent->detail.credit[i] =
-			detail_sum(parent->detail.credit[i],
-				   detail_sum(p->detail.raw[i], p->detail.credit[i]));
+		parent->detail.credit[i] = proc_sum(
+			parent->detail.credit[i], proc_sum(p->detail.raw[i], p->detail.credit[i]));
 }
 
 /* Has a child of p been waited for since it was last seen? Then what p shows may

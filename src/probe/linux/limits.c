@@ -178,11 +178,11 @@ static void limits_put_limit(struct limits_state *l, struct probe_set *s, int ro
 static void limits_put_cgroups(struct limits_state *l, struct probe_set *s)
 {
 	uint64_t memory = 0;
-	struct cpuquota q;
+	struct cgroup_memory q;
 	double cpus = 0;
 	int err;
 
-	err = cpuquota_find(l->env->root, 0, &q);
+	err = cgroup_find_of(l->env->root, 0, "cpu", &q);
 	if (!err)
 		err = cpuquota_read(&q, &cpus);
 	limits_put_limit(l, s, LIMITS_QUOTA, err, cpus, "no cgroup sets a quota",

@@ -79,12 +79,6 @@ struct network {
 
 /* ---- the texts ------------------------------------------------------------------ */
 
-static void network_space(const char **p, const char *end)
-{
-	while (*p < end && **p == ' ')
-		(*p)++;
-}
-
 int network_parse(const char *p, const char *end, struct network_line *ret)
 {
 	struct network_line l;
@@ -92,7 +86,7 @@ int network_parse(const char *p, const char *end, struct network_line *ret)
 	const char *colon;
 	size_t i;
 
-	network_space(&p, end);
+	proc_skip_space(&p, end);
 	/* The name of an alias has a colon in it ("eth0:1"); no number has. */
 	colon = p < end ? memrchr(p, ':', (size_t)(end - p)) : NULL;
 	if (!colon || colon == p)
@@ -101,7 +95,7 @@ int network_parse(const char *p, const char *end, struct network_line *ret)
 	l.len = (size_t)(colon - p);
 	p = colon + 1;
 	for (i = 0; i < ARRAY_LEN(f); i++) {
-		network_space(&p, end);
+		proc_skip_space(&p, end);
 		if (proc_number(&p, end, &f[i]))
 			return -EBADMSG;
 	}
@@ -121,7 +115,7 @@ static const char *network_word(const char **p, const char *end, size_t *len)
 {
 	const char *word;
 
-	network_space(p, end);
+	proc_skip_space(p, end);
 	for (word = *p; *p < end && **p != ' ';)
 		(*p)++;
 	*len = (size_t)(*p - word);

@@ -43,7 +43,7 @@ bool proc_begins(const char *p, const char *end, const char *word)
 	return (size_t)(end - p) >= len && memcmp(p, word, len) == 0;
 }
 
-static void proc_skip_space(const char **p, const char *end)
+void proc_skip_space(const char **p, const char *end)
 {
 	while (*p < end && **p == ' ')
 		(*p)++;

@@ -37,6 +37,17 @@ int proc_parse_statm(const char *text, size_t len, struct proc_statm *ret);
 /* The decimal number at *p (no sign, no space before it); moves *p behind it. */
 int proc_number(const char **p, const char *end, uint64_t *ret);
 
+/* Moves *p behind the blanks that are there. */
+void proc_skip_space(const char **p, const char *end);
+
+/* Sum that stays at the top rather than wrap: numbers may be anything in a bad file. */
+static inline uint64_t proc_sum(uint64_t a, uint64_t b)
+{
+	uint64_t v;
+
+	return __builtin_add_overflow(a, b, &v) ? UINT64_MAX : v;
+}
+
 /* The next line: from *p to *ret_end, without its line feed; moves *p to the
  * line after it. NULL when there is none. */
 const char *proc_line(const char **p, const char *end, const char **ret_end);

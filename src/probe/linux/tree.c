@@ -33,14 +33,6 @@ static uint64_t tree_now(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Sum that stays at the top rather than wrap: ticks may be anything in a bad file. */
-static uint64_t tree_sum(uint64_t a, uint64_t b)
-{
-	uint64_t v;
-
-	return __builtin_add_overflow(a, b, &v) ? UINT64_MAX : v;
-}
-
 static uint64_t tree_ticks_ns(uint64_t ticks)
 {
 	uint64_t v, hz = (uint64_t)sysconf(_SC_CLK_TCK);
@@ -342,7 +334,7 @@ static void tree_search_threads(struct probe_tree *t, unsigned *left_out)
 
 	for (i = 0; i < t->len; i++)
 		if (t->procs[i].threads > 1)
-			threads = tree_sum(threads, t->procs[i].threads);
+			threads = proc_sum(threads, t->procs[i].threads);
 	if (t->children && (!threads || threads < t->pids / TREE_LIST_COST)) {
 		for (i = 0; i < t->len; i++) /* t->len grows on the way */
 			if (t->procs[i].threads > 1)
@@ -381,9 +373,9 @@ static void tree_retire(struct probe_tree *t, struct probe_proc *p)
 	struct probe_proc *parent = probe_tree_find(t, p->ppid);
 
 	if (parent)
-		parent->credit_ns = tree_sum(parent->credit_ns, tree_sum(p->own_ns, p->child_ns));
+		parent->credit_ns = proc_sum(parent->credit_ns, proc_sum(p->own_ns, p->child_ns));
 	probe_detail_retire(t, p, parent);
-	t->gone_ns = tree_sum(t->gone_ns, tree_sum(p->own_ns, p->unseen_ns));
+	t->gone_ns = proc_sum(t->gone_ns, proc_sum(p->own_ns, p->unseen_ns));
 	p->gone = true;
 	tree_drop_fds(t, p);
 }
@@ -494,7 +486,7 @@ static uint64_t tree_total(struct probe_tree *t)
 
 		if (p->child_ns > p->credit_ns && p->child_ns - p->credit_ns > p->unseen_ns)
 			p->unseen_ns = p->child_ns - p->credit_ns;
-		total = tree_sum(total, tree_sum(p->own_ns, p->unseen_ns));
+		total = proc_sum(total, proc_sum(p->own_ns, p->unseen_ns));
 	}
 	return total;
 }
@@ -518,9 +510,9 @@ static void tree_fill(const struct probe_tree *t, struct probe_tree_values *out)
 		if (probe_proc_is_zombie(p))
 			continue;
 		processes++;
-		threads = tree_sum(threads, p->threads);
+		threads = proc_sum(threads, p->threads);
 		memory_known &= p->memory_known;
-		private = tree_sum(private, p->resident - p->shared);
+		private = proc_sum(private, p->resident - p->shared);
 		if (p->shared > shared)
 			shared = p->shared;
 	}

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_number.c - durations, sizes and numbers as people write them, right and
- * wrong; by hand.
+ * wrong; their order and sum; by hand.
  */
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -106,13 +108,39 @@ static void test_double(void **state)
 	assert_true(v == 85);
 }
 
+static void test_order(void **state)
+{
+	double d[] = {3, -0.5, INFINITY, 1e-300, -INFINITY, 0};
+	const double sorted[] = {-INFINITY, -0.5, 0, 1e-300, 3, INFINITY};
+	int64_t i[] = {1, INT64_MAX, -1, INT64_MIN, 0};
+	const int64_t whole[] = {INT64_MIN, -1, 0, 1, INT64_MAX}; /* differences do not fit */
+
+	(void)state;
+	qsort(d, ARRAY_LEN(d), sizeof(*d), number_order);
+	assert_memory_equal(d, sorted, sizeof(d));
+	qsort(i, ARRAY_LEN(i), sizeof(*i), number_order_int);
+	assert_memory_equal(i, whole, sizeof(i));
+	assert_int_equal(number_order(&(double){2}, &(double){2}), 0);
+	assert_int_equal(number_order_int(&(int64_t){2}, &(int64_t){2}), 0);
+}
+
+static void test_add(void **state)
+{
+	double sum = NAN;
+
+	(void)state;
+	number_add(&sum, 2);
+	assert_true(sum == 2);
+	number_add(&sum, -3.5);
+	assert_true(sum == -1.5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_duration),
-		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_int),
-		cmocka_unit_test(test_double),
+		cmocka_unit_test(test_duration), cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_int),      cmocka_unit_test(test_double),
+		cmocka_unit_test(test_order),    cmocka_unit_test(test_add),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_small.c - errors, log lines and memory: the small parts of base.
+ * test_small.c - errors, log lines, memory and ends of texts: the small parts of base.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 static void test_first_error_stays(void **state)
 {
@@ -124,6 +125,20 @@ static void test_memory(void **state)
 	free(s);
 }
 
+static void test_text(void **state)
+{
+	(void)state;
+	assert_true(text_ends("a.db", ".db"));
+	assert_false(text_ends(".db", ".db")); /* nothing in front */
+	assert_false(text_ends("a.dbx", ".db"));
+	assert_false(text_ends("db", ".db"));
+	assert_false(text_ends("", ".db"));
+	assert_true(text_begins("ncclKernel", "nccl"));
+	assert_true(text_begins("nccl", "nccl"));
+	assert_false(text_begins("ncc", "nccl"));
+	assert_false(text_begins("an ncclKernel", "nccl"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -132,6 +147,7 @@ int main(void)
 		cmocka_unit_test(test_log_line),
 		cmocka_unit_test(test_log_is_one_line),
 		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

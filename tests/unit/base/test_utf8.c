@@ -2,7 +2,8 @@
  *
  * test_utf8.c - well-formedness against the definition of UTF-8 (Unicode, D92):
  * a sequence is right if it decodes to a code point that is not a surrogate,
- * not above U+10FFFF, and could not be written shorter.
+ * not above U+10FFFF, and could not be written shorter. Writing one, and the digits of JSON's
+ * escapes (RFC 8259, 7).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -146,6 +147,44 @@ static void test_clean(void **state)
 	assert_memory_equal(text, "a?b", 3);
 }
 
+/* Every code point is written as the definition's table of lengths has it, and read back. */
+static void test_put(void **state)
+{
+	unsigned char p[4];
+	uint32_t c, point;
+	size_t i, n;
+
+	(void)state;
+	for (c = 0; c < 0x110000; c++) {
+		if (c >= 0xd800 && c <= 0xdfff)
+			continue;
+		n = utf8_put((char *)p, c);
+		if (n != (c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4) || oracle(p, n) != n)
+			fail_msg("U+%04X has %zu bytes", c, n);
+		point = n == 1 ? p[0] : p[0] & (0x7fu >> n);
+		for (i = 1; i < n; i++)
+			point = point << 6 | (p[i] & 0x3f);
+		if (point != c)
+			fail_msg("U+%04X is read as U+%04X", c, point);
+	}
+}
+
+static void test_hex4(void **state)
+{
+	static const char *const bad[] = {"",     "123",  "12g4", "/000", ":000", "@000",
+					  "G000", "`000", "-001", " 001", "0x01", "00\xc3\xa4"};
+	size_t i;
+
+	(void)state;
+	assert_int_equal(utf8_hex4("0000"), 0);
+	assert_int_equal(utf8_hex4("00e4"), 0xe4);
+	assert_int_equal(utf8_hex4("d83D"), 0xd83d);
+	assert_int_equal(utf8_hex4("09aF"), 0x9af);
+	assert_int_equal(utf8_hex4("fFfF0"), 0xffff);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(utf8_hex4(bad[i]), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -153,6 +192,8 @@ int main(void)
 		cmocka_unit_test(test_four_bytes),
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_put),
+		cmocka_unit_test(test_hex4),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -385,7 +385,7 @@ static void namespace_read(long pid, bool ours)
 	probe_tree_read(&t, &v);
 	REQUIRE(probe_tree_turn(&t));
 	REQUIRE(v.value[PROBE_TREE_PROCESSES] == 1);
-	REQUIRE(v.value[PROBE_TREE_CPU] > 0.2);
+	REQUIRE(v.value[PROBE_TREE_CPU] > 0.15);
 	REQUIRE(t.procs[0].detail.has_files && t.procs[0].detail.has_files_limit == ours);
 	probe_tree_done(&t);
 }

@@ -83,11 +83,18 @@ void rig_done(struct rig *rig)
 	unsetenv("LAPSE_RENDEZVOUS");
 }
 
+static void *rig_shared;
+static size_t rig_shared_bytes;
+
 void *rig_share(size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(p, MAP_FAILED);
+	if (!rig_shared) {
+		rig_shared = p;
+		rig_shared_bytes = bytes;
+	}
 	return p;
 }
 
@@ -297,4 +304,90 @@ size_t rig_count_files(const struct rig *rig, const char *suffix)
 		     strcmp(e->d_name, "..");
 	closedir(dir);
 	return n;
+}
+
+pid_t rig_play(struct rig *rig, struct tapes *t, void (*fn)(void *arg))
+{
+	pid_t pid;
+
+	memset(rig_shared, 0, rig_shared_bytes);
+	rig_make(rig);
+	pid = rig_run(fn, NULL);
+	tapes_read(rig, t);
+	return pid;
+}
+
+pid_t rig_play_one(struct rig *rig, struct tapes *t, void (*fn)(void *arg))
+{
+	pid_t pid = rig_play(rig, t, fn);
+
+	assert_int_equal(t->n, 1);
+	return pid;
+}
+
+void rig_play_done(struct rig *rig, struct tapes *t)
+{
+	tapes_done(t);
+	rig_done(rig);
+}
+
+void rig_check_stats(uint64_t attempts, uint64_t accepted)
+{
+	struct lapse_stats s;
+
+	lapse_stats(&s);
+	CHECK(s.attempts == attempts);
+	CHECK(s.accepted == accepted);
+	CHECK(s.dropped == attempts - accepted);
+}
+
+void rig_check_inert(void)
+{
+	struct lapse_value v = {1, lapse_gauge("g", NULL, NULL, NULL)};
+
+	CHECK(!lapse_is_open());
+	lapse_set(v.metric, 1);
+	lapse_log(&v, 1);
+	lapse_span_end(lapse_span_begin(lapse_name("n")));
+	lapse_step_begin(1);
+	lapse_step_end(1, 1);
+	lapse_epoch_begin(1);
+	lapse_event(LAPSE_INFO, "k", "t", NULL);
+	lapse_attr("k", "v");
+	lapse_heartbeat();
+	CHECK(lapse_step_now() == LAPSE_STEP_NONE);
+	lapse_set_rank(1, 1, 1);
+	lapse_close();
+}
+
+void rig_reap(pid_t pid)
+{
+	int status = -1;
+
+	CHECK(pid > 0);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(status == 0);
+}
+
+pid_t rig_in_child(void (*fn)(void))
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		fn();
+		_exit(0);
+	}
+	rig_reap(pid);
+	return pid;
+}
+
+void tape_assert_value(const struct tape *t, size_t i, double value, int64_t step)
+{
+	const struct wire_rec *r = tape_at(t, i);
+
+	assert_int_equal(r->type, WIRE_SET);
+	assert_true(r->value == value);
+	assert_true(r->step == step);
+	assert_in_range(r->id, 1, t->n_defs);
+	assert_string_equal(t->defs[r->id - 1].name, "g");
 }

@@ -34,6 +34,7 @@
 
 __attribute__((noreturn)) void rig_failed(const char *file, int line, const char *what);
 
+struct tapes;
 struct rig {
 	char dir[64]; /* $LAPSE_RENDEZVOUS */
 	int rings;    /* descriptor of rings/ in it */
@@ -55,6 +56,19 @@ void rig_wait(pid_t pid);
 
 /* Both; returns the pid that it had. */
 pid_t rig_run(void (*fn)(void *arg), void *arg);
+
+/* A rig, fn in a child with what rig_share() gave first zeroed, and all its rings read. Returns
+ * the pid that it had. rig_play_one: there is one ring. */
+pid_t rig_play(struct rig *rig, struct tapes *t, void (*fn)(void *arg));
+pid_t rig_play_one(struct rig *rig, struct tapes *t, void (*fn)(void *arg));
+void rig_play_done(struct rig *rig, struct tapes *t);
+
+/* In a child: what the process's records became; nothing is open, and every call does
+ * nothing; a child of its own left with 0; fn in one, whose pid is returned. */
+void rig_check_stats(uint64_t attempts, uint64_t accepted);
+void rig_check_inert(void);
+void rig_reap(pid_t pid);
+pid_t rig_in_child(void (*fn)(void));
 
 /* Sleep until *word is at least `value` (shared by processes or threads). */
 void rig_until(const int *word, int value);
@@ -99,6 +113,9 @@ size_t tape_records(const struct tape *t);
 
 /* The i-th of them; fails the test if there are fewer. */
 const struct wire_rec *tape_at(const struct tape *t, size_t i);
+
+/* The i-th is a gauge's value, at this step. */
+void tape_assert_value(const struct tape *t, size_t i, double value, int64_t step);
 
 /* Files in rings/ whose name ends so. */
 size_t rig_count_files(const struct rig *rig, const char *suffix);

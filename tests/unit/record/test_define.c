@@ -25,20 +25,6 @@ struct shared {
 
 static struct shared *sh;
 
-static void play(struct rig *rig, struct tapes *t, void (*fn)(void *arg))
-{
-	memset(sh, 0, sizeof(*sh));
-	rig_make(rig);
-	rig_run(fn, NULL);
-	tapes_read(rig, t);
-}
-
-static void play_done(struct rig *rig, struct tapes *t)
-{
-	tapes_done(t);
-	rig_done(rig);
-}
-
 static void assert_def(const struct tape *t, uint32_t id, int kind, const char *name,
 		       const char *unit, const char *help, const char *labels)
 {
@@ -88,7 +74,7 @@ static void test_same(void **state)
 	struct tapes t;
 
 	(void)state;
-	play(&rig, &t, same_child);
+	rig_play(&rig, &t, same_child);
 	assert_int_equal(t.a[0].n_defs, 7);
 	assert_def(&t.a[0], 1, WIRE_KIND_GAUGE, "x", "s", "help", "");
 	assert_def(&t.a[0], 2, WIRE_KIND_COUNTER, "x", "s", "", "");
@@ -100,7 +86,7 @@ static void test_same(void **state)
 	assert_int_equal(sh->stats.definitions, 7);
 	assert_int_equal(sh->stats.refused, 0);
 	assert_int_equal(t.a[0].reader.ctl->registry_refused, 0);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- texts ------------------------------------------------------------------- */
@@ -158,7 +144,7 @@ static void test_texts(void **state)
 	struct tapes t;
 
 	(void)state;
-	play(&rig, &t, texts_child);
+	rig_play(&rig, &t, texts_child);
 	assert_int_equal(t.a[0].n_defs, 8);
 	assert_string_equal(t.a[0].defs[0].labels, "k=\"a\\\"b\\\\c\\nd\te" E_ACUTE "\"");
 	run_of(name, 'n', 255, "");
@@ -179,7 +165,7 @@ static void test_texts(void **state)
 	assert_string_equal(t.a[0].defs[6].labels, "z=\"1\"");
 	/* 32 labels of 7 bytes and 31 commas. */
 	assert_int_equal(strlen(t.a[0].defs[7].labels), 32 * 7 + 31);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- limits ---------------------------------------------------------------------- */
@@ -223,7 +209,7 @@ static void test_count_limit(void **state)
 	struct tapes t;
 
 	(void)state;
-	play(&rig, &t, count_child);
+	rig_play(&rig, &t, count_child);
 	assert_int_equal(t.a[0].n_defs, COUNT_MAX);
 	assert_string_equal(t.a[0].defs[COUNT_MAX - 1].name, "n08191");
 	assert_int_equal(sh->stats.definitions, COUNT_MAX);
@@ -232,7 +218,7 @@ static void test_count_limit(void **state)
 	assert_int_equal(t.a[0].reader.ctl->registry_refused, 3);
 	assert_int_equal(tape_records(&t.a[0]), 1);
 	assert_int_equal(tape_at(&t.a[0], 0)->id, COUNT_MAX);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* 64 bytes each: 16 + 48. */
@@ -260,10 +246,10 @@ static void test_bytes_limit(void **state)
 
 	(void)state;
 	assert_int_equal(strlen(WIDE) + 5, 48);
-	play(&rig, &t, bytes_child);
+	rig_play(&rig, &t, bytes_child);
 	assert_int_equal(t.a[0].n_defs, BYTES_MAX / 64);
 	assert_int_equal(sh->stats.refused, 1);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- rings come and go --------------------------------------------------------------- */
@@ -296,7 +282,7 @@ static void test_reopen(void **state)
 	int i;
 
 	(void)state;
-	play(&rig, &t, reopen_child);
+	rig_play(&rig, &t, reopen_child);
 	assert_int_equal(t.n, 2);
 	assert_in_range(t.a[0].n_defs, 2, 3); /* c may be told to the closed ring */
 	assert_int_equal(t.a[1].n_defs, 4);
@@ -308,7 +294,7 @@ static void test_reopen(void **state)
 	assert_int_equal(tape_at(&t.a[0], 0)->id, 1);
 	assert_int_equal(tape_at(&t.a[1], 0)->id, 1);
 	assert_int_equal(tape_at(&t.a[1], 1)->id, 3);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* A full registry must go with small rings, too. */
@@ -342,13 +328,13 @@ static void test_full_registry(void **state)
 	int i;
 
 	(void)state;
-	play(&rig, &t, full_child);
+	rig_play(&rig, &t, full_child);
 	assert_int_equal(t.n, 3);
 	for (i = 0; i < 3; i++)
 		assert_int_equal(t.a[i].n_defs, BYTES_MAX / 64 - 1);
 	assert_int_equal(tape_at(tapes_of(&t, sh->pid), 0)->id, 100);
 	assert_int_equal(tape_at(&t.a[2], 0)->id, 200);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- threads ------------------------------------------------------------------------------ */
@@ -389,7 +375,7 @@ static void test_threads(void **state)
 	int i, k;
 
 	(void)state;
-	play(&rig, &t, threads_child);
+	rig_play(&rig, &t, threads_child);
 	assert_int_equal(t.a[0].n_defs, 500 + 8 * 100);
 	for (k = 0; k < 8; k++) {
 		for (i = 0; i < 600; i++) {
@@ -401,7 +387,7 @@ static void test_threads(void **state)
 			assert_string_equal(t.a[0].defs[sh->ids[k][i] - 1].name, name);
 		}
 	}
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 #define FORKS 60
@@ -451,7 +437,7 @@ static void test_fork_while_defining(void **state)
 	size_t i;
 
 	(void)state;
-	play(&rig, &t, fork_child);
+	rig_play(&rig, &t, fork_child);
 	assert_int_equal(t.n, 1 + FORKS);
 	for (i = 1; i < t.n; i++) {
 		const struct wire_rec *r = tape_at(&t.a[i], 0);
@@ -460,7 +446,7 @@ static void test_fork_while_defining(void **state)
 		assert_in_range(r->id, 1, t.a[i].n_defs);
 		assert_string_equal(t.a[i].defs[r->id - 1].name, name);
 	}
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 int main(void)

@@ -56,23 +56,6 @@ static void dl_load(void)
 	CHECK(dl.open != lapse_open);
 }
 
-static pid_t play(struct rig *rig, struct tapes *t, void (*fn)(void *arg))
-{
-	pid_t pid;
-
-	memset(sh, 0, sizeof(*sh));
-	rig_make(rig);
-	pid = rig_run(fn, NULL);
-	tapes_read(rig, t);
-	return pid;
-}
-
-static void play_done(struct rig *rig, struct tapes *t)
-{
-	tapes_done(t);
-	rig_done(rig);
-}
-
 /* ---- loaded and unloaded ------------------------------------------------------- */
 
 static void *dl_thread(void *arg)
@@ -111,7 +94,7 @@ static void test_dlclose(void **state)
 	struct tapes t;
 
 	(void)state;
-	play(&rig, &t, dlclose_child);
+	rig_play(&rig, &t, dlclose_child);
 	assert_int_equal(t.n, 2);
 	assert_int_equal(sh->stats.accepted, 4);
 	assert_int_equal(tape_records(&t.a[0]), 4);
@@ -119,7 +102,7 @@ static void test_dlclose(void **state)
 	assert_true(tape_at(&t.a[0], 3)->value == 3);
 	assert_true(tape_at(&t.a[1], 0)->value == 6);
 	assert_int_equal(t.a[0].reader.ctl->dropped_closed, 1);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- two copies ------------------------------------------------------------------- */
@@ -153,7 +136,7 @@ static void test_copies(void **state)
 	struct tapes t;
 
 	(void)state;
-	play(&rig, &t, copies_child);
+	rig_play(&rig, &t, copies_child);
 	assert_int_equal(t.n, 2);
 	assert_int_equal(rig_count_files(&rig, ".ctl"), 1);
 	assert_string_equal(t.a[0].reader.ring.ctl, t.a[1].reader.ring.ctl);
@@ -166,7 +149,7 @@ static void test_copies(void **state)
 	assert_int_equal(t.a[0].reader.ring.state, WIRE_STATE_CLOSED);
 	assert_int_equal(t.a[1].reader.ring.state, WIRE_STATE_OPEN);
 	assert_int_equal(t.a[0].reader.ctl->dropped_closed, 1);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* Both open at once: one makes the control page, the other finds it. */
@@ -238,7 +221,7 @@ static void test_exit(void **state)
 	struct tapes t;
 
 	(void)state;
-	play(&rig, &t, exit_child);
+	rig_play(&rig, &t, exit_child);
 	assert_int_equal(t.n, 1);
 	assert_int_equal(tape_records(&t.a[0]), 2);
 	assert_true(tape_at(&t.a[0], 1)->value == 2);
@@ -248,7 +231,7 @@ static void test_exit(void **state)
 	assert_int_equal(t.a[0].reader.ring.state, WIRE_STATE_CLOSED);
 	assert_int_equal(t.a[0].reader.ctl->state, WIRE_STATE_CLOSED);
 	assert_int_equal(t.a[0].reader.ctl->dropped_closed, 1);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 static void abrupt_child(void *arg)
@@ -265,11 +248,11 @@ static void test_abrupt(void **state)
 	struct tapes t;
 
 	(void)state;
-	play(&rig, &t, abrupt_child);
+	rig_play(&rig, &t, abrupt_child);
 	assert_int_equal(tape_records(&t.a[0]), 1);
 	assert_int_equal(t.a[0].reader.ring.state, WIRE_STATE_OPEN);
 	assert_int_equal(t.a[0].reader.ctl->state, WIRE_STATE_OPEN);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* Killed in the middle of recording: whole records, and nothing else. */
@@ -321,7 +304,7 @@ static void test_killed(void **state)
 	}
 	assert_true(last >= 20000);
 	assert_int_equal(t.a[0].reader.ring.state, WIRE_STATE_OPEN);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 int main(void)

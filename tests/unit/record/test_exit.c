@@ -39,12 +39,6 @@ static void play(struct rig *rig, struct tapes *t, void (*fn)(void *arg), int wa
 	tapes_read(rig, t);
 }
 
-static void play_done(struct rig *rig, struct tapes *t)
-{
-	tapes_done(t);
-	rig_done(rig);
-}
-
 static void assert_status(const struct tape *t, bool known, int status, int state)
 {
 	assert_int_equal(t->reader.ctl->has_exit, known);
@@ -93,17 +87,17 @@ static void test_status(void **state)
 #ifdef __GLIBC__
 	play(&rig, &t, exits, 7);
 	assert_status(&t.a[0], true, 7, WIRE_STATE_CLOSED);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 	play(&rig, &t, closes_and_exits, 4);
 	assert_status(&t.a[0], true, 4, WIRE_STATE_CLOSED);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 #endif
 	play(&rig, &t, exits_abruptly, 6);
 	assert_status(&t.a[0], false, 0, WIRE_STATE_OPEN);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 	play(&rig, &t, says_and_exits, 5);
 	assert_status(&t.a[0], true, 5, WIRE_STATE_OPEN);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* A child that made no ring says nothing, least of all for its parent. */
@@ -144,7 +138,7 @@ static void test_child_status(void **state)
 #ifdef __GLIBC__
 	assert_status(tapes_of(&t, sh->pid), true, 2, WIRE_STATE_CLOSED);
 #endif
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 static void asks(void *arg)
@@ -205,7 +199,7 @@ static void test_evidence(void **state)
 	}
 	assert_string_not_equal(sh->path, sh->child_path);
 	assert_int_equal(rig_count_files(&rig, ".fault"), 0); /* nobody made one */
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 int main(void)

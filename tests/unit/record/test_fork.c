@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes: fork() at any moment and from any thread, clone(), vfork() and
- * exec(), children that never record, children of children. Each records into a
- * ring of its own or makes none; the parent's is untouched.
+ * Processes by fork() at any moment and from any thread, children that never record, children
+ * of children. Each records into a ring of its own or makes none; the parent's is untouched.
  */
 #include "rig.h"
 
@@ -14,12 +13,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 struct shared {
@@ -32,60 +29,10 @@ struct shared {
 static struct shared *sh;
 static struct lapse_metric gauge;
 
-static pid_t play(struct rig *rig, struct tapes *t, void (*fn)(void *arg))
-{
-	pid_t pid;
-
-	memset(sh, 0, sizeof(*sh));
-	rig_make(rig);
-	pid = rig_run(fn, NULL);
-	tapes_read(rig, t);
-	return pid;
-}
-
-static void play_done(struct rig *rig, struct tapes *t)
-{
-	tapes_done(t);
-	rig_done(rig);
-}
-
 static void open_ring(void)
 {
 	CHECK(lapse_open(NULL) == 0);
 	gauge = lapse_gauge("g", NULL, NULL, NULL);
-}
-
-static void reap(pid_t pid)
-{
-	int status = -1;
-
-	CHECK(pid > 0);
-	CHECK(waitpid(pid, &status, 0) == pid);
-	CHECK(status == 0);
-}
-
-/* fork(), fn in the child, wait. Returns the pid that it had. */
-static pid_t in_child(void (*fn)(void))
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		fn();
-		_exit(0);
-	}
-	reap(pid);
-	return pid;
-}
-
-static void assert_value(const struct tape *t, size_t i, double value, int64_t step)
-{
-	const struct wire_rec *r = tape_at(t, i);
-
-	assert_int_equal(r->type, WIRE_SET);
-	assert_true(r->value == value);
-	assert_true(r->step == step);
-	assert_in_range(r->id, 1, t->n_defs);
-	assert_string_equal(t->defs[r->id - 1].name, "g");
 }
 
 /* ---- fork ---------------------------------------------------------------------- */
@@ -107,7 +54,7 @@ static void plain_child_body(void)
 	lapse_set(gauge, 10);
 	CHECK(lapse_gauge("g", NULL, NULL, NULL).id == gauge.id);
 	CHECK(lapse_gauge("mine", NULL, NULL, NULL).id == 2);
-	sh->pids[1] = in_child(plain_grandchild);
+	sh->pids[1] = rig_in_child(plain_grandchild);
 	lapse_set(gauge, 11);
 	_exit(0); /* without closing */
 }
@@ -127,7 +74,7 @@ static void plain_child(void *arg)
 	lapse_step_begin(77);
 	lapse_epoch_begin(5);
 	lapse_set(gauge, 1);
-	sh->pids[0] = in_child(plain_child_body);
+	sh->pids[0] = rig_in_child(plain_child_body);
 	lapse_set(gauge, 2);
 	lapse_stats(&sh->stats);
 	lapse_close();
@@ -138,7 +85,7 @@ static void test_fork(void **state)
 	struct rig rig;
 	struct tapes t;
 	struct tape *parent, *child, *grand;
-	pid_t pid = play(&rig, &t, plain_child);
+	pid_t pid = rig_play(&rig, &t, plain_child);
 
 	(void)state;
 	assert_int_equal(t.n, 3);
@@ -147,14 +94,14 @@ static void test_fork(void **state)
 	child = tapes_of(&t, sh->pids[0]);
 	grand = tapes_of(&t, sh->pids[1]);
 	assert_int_equal(tape_records(parent), 3);
-	assert_value(parent, 1, 1, 77);
-	assert_value(parent, 2, 2, 77);
+	tape_assert_value(parent, 1, 1, 77);
+	tape_assert_value(parent, 2, 2, 77);
 	assert_int_equal(parent->n_defs, 1);
 	assert_int_equal(parent->reader.ring.forked, 0);
 	/* Handles hold, steps and epochs do not: those are the parent's. */
 	assert_int_equal(tape_records(child), 2);
-	assert_value(child, 0, 10, WIRE_STEP_NONE);
-	assert_value(child, 1, 11, WIRE_STEP_NONE);
+	tape_assert_value(child, 0, 10, WIRE_STEP_NONE);
+	tape_assert_value(child, 1, 11, WIRE_STEP_NONE);
 	assert_int_equal(child->n_defs, 2);
 	assert_string_equal(child->defs[1].name, "mine");
 	assert_int_equal(child->reader.ring.forked, 1);
@@ -168,8 +115,8 @@ static void test_fork(void **state)
 	assert_string_equal(child->reader.ring.name, "the run");
 	assert_in_range(child->reader.ring.file_bytes, 192 << 10, 512 << 10);
 	assert_int_equal(tape_records(grand), 3);
-	assert_value(grand, 0, 20, WIRE_STEP_NONE);
-	assert_value(grand, 1, 21, 3);
+	tape_assert_value(grand, 0, 20, WIRE_STEP_NONE);
+	tape_assert_value(grand, 1, 21, 3);
 	assert_string_equal(grand->defs[tape_at(grand, 2)->id - 1].name, "own");
 	assert_int_equal(grand->reader.ring.ppid, sh->pids[0]);
 	assert_int_equal(grand->reader.ring.state, WIRE_STATE_CLOSED);
@@ -178,7 +125,7 @@ static void test_fork(void **state)
 	assert_int_equal(sh->child_stats.accepted, 3);
 	assert_int_equal(sh->child_stats.dropped, 0);
 	assert_int_equal(sh->child_stats.definitions, 3);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- children that must make nothing ----------------------------------------------- */
@@ -221,11 +168,11 @@ static void silent_child(void *arg)
 	(void)arg;
 	open_ring();
 	lapse_set(gauge, 1);
-	in_child(silent);
-	in_child(silent_exit);
-	in_child(closes_first);
+	rig_in_child(silent);
+	rig_in_child(silent_exit);
+	rig_in_child(closes_first);
 	lapse_close();
-	in_child(after_close);
+	rig_in_child(after_close);
 	lapse_stats(&sh->stats);
 	CHECK(sh->stats.attempts == 1);
 }
@@ -234,7 +181,7 @@ static void test_silent(void **state)
 {
 	struct rig rig;
 	struct tapes t;
-	pid_t pid = play(&rig, &t, silent_child);
+	pid_t pid = rig_play(&rig, &t, silent_child);
 
 	(void)state;
 	assert_int_equal(t.n, 1);
@@ -242,7 +189,7 @@ static void test_silent(void **state)
 	assert_int_equal(rig_count_files(&rig, ".tmp"), 0);
 	assert_int_equal(tapes_of(&t, pid)->reader.ring.state, WIRE_STATE_CLOSED);
 	assert_int_equal(tape_records(&t.a[0]), 1);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* A child whose folder has gone: nothing works, nothing breaks. */
@@ -266,7 +213,7 @@ static void folderless_child(void *arg)
 	open_ring();
 	lapse_set(gauge, 1);
 	setenv("LAPSE_RENDEZVOUS", "/proc/self", 1);
-	in_child(folderless);
+	rig_in_child(folderless);
 	lapse_set(gauge, 2);
 }
 
@@ -276,11 +223,11 @@ static void test_folderless(void **state)
 	struct tapes t;
 
 	(void)state;
-	play(&rig, &t, folderless_child);
+	rig_play(&rig, &t, folderless_child);
 	assert_int_equal(t.n, 1);
 	assert_int_equal(tape_records(&t.a[0]), 2);
 	assert_int_equal(t.a[0].n_defs, 1);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* A child that opens by itself, with options of its own: a worker with a rank. */
@@ -328,10 +275,10 @@ static void opens_child(void *arg)
 {
 	(void)arg;
 	open_ring();
-	sh->pids[0] = in_child(opens_itself);
-	sh->pids[1] = in_child(opens_badly);
+	sh->pids[0] = rig_in_child(opens_itself);
+	sh->pids[1] = rig_in_child(opens_badly);
 	lapse_close();
-	sh->pids[2] = in_child(opens_late);
+	sh->pids[2] = rig_in_child(opens_late);
 }
 
 static void test_opens_itself(void **state)
@@ -339,19 +286,19 @@ static void test_opens_itself(void **state)
 	struct rig rig;
 	struct tapes t;
 	struct tape *child;
-	pid_t pid = play(&rig, &t, opens_child);
+	pid_t pid = rig_play(&rig, &t, opens_child);
 
 	(void)state;
 	assert_int_equal(t.n, 4);
-	assert_value(tapes_of(&t, sh->pids[1]), 0, 7, WIRE_STEP_NONE);
-	assert_value(tapes_of(&t, sh->pids[2]), 0, 8, WIRE_STEP_NONE);
+	tape_assert_value(tapes_of(&t, sh->pids[1]), 0, 7, WIRE_STEP_NONE);
+	tape_assert_value(tapes_of(&t, sh->pids[2]), 0, 8, WIRE_STEP_NONE);
 	child = tapes_of(&t, sh->pids[0]);
-	assert_value(child, 0, 5, WIRE_STEP_NONE);
+	tape_assert_value(child, 0, 5, WIRE_STEP_NONE);
 	assert_int_equal(child->reader.ctl->rank, 6);
 	assert_int_equal(child->reader.ring.lanes, 2);
 	assert_string_equal(child->reader.ring.role, "rank");
 	assert_string_equal(child->reader.ring.run, tapes_of(&t, pid)->reader.ring.run);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- fork and threads ------------------------------------------------------------------ */
@@ -384,7 +331,7 @@ static void busy_child(void *arg)
 	open_ring();
 	CHECK(pthread_create(&thread, NULL, busy, NULL) == 0);
 	for (i = 0; i < FORKS; i++)
-		in_child(two_values);
+		rig_in_child(two_values);
 	rig_set(&sh->words[0], 1);
 	pthread_join(thread, NULL);
 	lapse_stats(&sh->stats);
@@ -396,7 +343,7 @@ static void test_fork_while_recording(void **state)
 	struct rig rig;
 	struct tapes t;
 	struct tape *parent;
-	pid_t pid = play(&rig, &t, busy_child);
+	pid_t pid = rig_play(&rig, &t, busy_child);
 	double last = -1;
 	size_t i;
 
@@ -417,10 +364,10 @@ static void test_fork_while_recording(void **state)
 		if (&t.a[i] == parent)
 			continue;
 		assert_int_equal(tape_records(&t.a[i]), 2);
-		assert_value(&t.a[i], 0, 1, WIRE_STEP_NONE);
-		assert_value(&t.a[i], 1, 2, WIRE_STEP_NONE);
+		tape_assert_value(&t.a[i], 0, 1, WIRE_STEP_NONE);
+		tape_assert_value(&t.a[i], 1, 2, WIRE_STEP_NONE);
 	}
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 static void *late_thread(void *arg)
@@ -447,7 +394,7 @@ static void *forker(void *arg)
 {
 	(void)arg;
 	lapse_set(gauge, 2);
-	sh->pids[0] = in_child(threads_body);
+	sh->pids[0] = rig_in_child(threads_body);
 	lapse_set(gauge, 3);
 	return NULL;
 }
@@ -470,7 +417,7 @@ static void test_fork_in_thread(void **state)
 	struct rig rig;
 	struct tapes t;
 	struct tape *child;
-	pid_t pid = play(&rig, &t, thread_child);
+	pid_t pid = rig_play(&rig, &t, thread_child);
 
 	(void)state;
 	assert_int_equal(t.n, 2);
@@ -480,114 +427,7 @@ static void test_fork_in_thread(void **state)
 	assert_int_equal(sh->child_stats.attempts, 4);
 	assert_int_equal(tape_records(child), sh->child_stats.accepted);
 	assert_true(sh->child_stats.accepted >= 2);
-	play_done(&rig, &t);
-}
-
-/* ---- other ways to make a process ---------------------------------------------------------- */
-
-static void clone_child(void *arg)
-{
-	pid_t pid;
-
-	(void)arg;
-	open_ring();
-	lapse_set(gauge, 1);
-	pid = (pid_t)syscall(SYS_clone, (unsigned long)SIGCHLD, NULL, NULL, NULL, NULL);
-	if (pid == 0) {
-		lapse_set(gauge, 10);
-		lapse_set(gauge, 11);
-		syscall(SYS_exit_group, 0);
-	}
-	sh->pids[0] = pid;
-	reap(pid);
-	lapse_set(gauge, 2);
-	lapse_stats(&sh->stats);
-}
-
-static void test_clone(void **state)
-{
-	struct rig rig;
-	struct tapes t;
-	pid_t pid = play(&rig, &t, clone_child);
-
-	(void)state;
-	assert_int_equal(t.n, 2);
-	assert_int_equal(tape_records(tapes_of(&t, pid)), 2);
-	assert_value(tapes_of(&t, pid), 1, 2, WIRE_STEP_NONE);
-	assert_int_equal(tape_records(tapes_of(&t, sh->pids[0])), 2);
-	assert_value(tapes_of(&t, sh->pids[0]), 1, 11, WIRE_STEP_NONE);
-	assert_int_equal(sh->stats.accepted, 2);
-	play_done(&rig, &t);
-}
-
-static void vfork_child(void *arg)
-{
-	pid_t pid;
-
-	(void)arg;
-	open_ring();
-	lapse_set(gauge, 1);
-	pid = vfork();
-	if (pid == 0) {
-		execl("/bin/true", "true", (char *)NULL);
-		_exit(1);
-	}
-	reap(pid);
-	CHECK(system("exit 0") == 0); /* posix_spawn() inside */
-	lapse_set(gauge, 2);
-	lapse_stats(&sh->stats);
-	CHECK(sh->stats.accepted == 2);
-}
-
-static void test_vfork(void **state)
-{
-	struct rig rig;
-	struct tapes t;
-
-	(void)state;
-	play(&rig, &t, vfork_child);
-	assert_int_equal(t.n, 1);
-	assert_int_equal(tape_records(&t.a[0]), 2);
-	play_done(&rig, &t);
-}
-
-/* The same pid and start time, another image. */
-static void exec_child(void *arg)
-{
-	(void)arg;
-	open_ring();
-	lapse_step_begin(5);
-	lapse_set(gauge, 1);
-	execl("/proc/self/exe", "test_fork", "--image", (char *)NULL);
-	_exit(1);
-}
-
-static int second_image(void)
-{
-	open_ring();
-	lapse_set(gauge, 2);
-	lapse_close();
-	return 0;
-}
-
-static void test_exec(void **state)
-{
-	struct rig rig;
-	struct tapes t;
-	pid_t pid = play(&rig, &t, exec_child);
-
-	(void)state;
-	assert_int_equal(t.n, 2);
-	assert_int_equal(rig_count_files(&rig, ".ctl"), 2);
-	assert_int_equal(t.a[0].reader.ring.pid, pid);
-	assert_int_equal(t.a[1].reader.ring.pid, pid);
-	assert_true(t.a[0].reader.ring.start_time == t.a[1].reader.ring.start_time);
-	assert_string_not_equal(t.a[0].reader.ring.ctl, t.a[1].reader.ring.ctl);
-	assert_value(&t.a[0], 0, 1, 5);
-	assert_value(&t.a[1], 0, 2, WIRE_STEP_NONE);
-	assert_int_equal(t.a[0].reader.ring.state, WIRE_STATE_OPEN);
-	assert_int_equal(t.a[1].reader.ring.state, WIRE_STATE_CLOSED);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* fork() while another thread opens and closes: the child can still exit. */
@@ -612,7 +452,7 @@ static void opener_child(void *arg)
 	lapse_close();
 	CHECK(pthread_create(&thread, NULL, opener, NULL) == 0);
 	for (i = 0; i < FORKS; i++)
-		in_child(silent_exit);
+		rig_in_child(silent_exit);
 	rig_set(&sh->words[0], 1);
 	pthread_join(thread, NULL);
 }
@@ -628,7 +468,7 @@ static void test_fork_while_opening(void **state)
 	rig_done(&rig);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fork),
@@ -637,14 +477,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_opens_itself),
 		cmocka_unit_test(test_fork_while_recording),
 		cmocka_unit_test(test_fork_in_thread),
-		cmocka_unit_test(test_clone),
-		cmocka_unit_test(test_vfork),
-		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_fork_while_opening),
 	};
 
-	if (argc > 1 && strcmp(argv[1], "--image") == 0)
-		return second_image();
 	sh = rig_share(sizeof(*sh));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

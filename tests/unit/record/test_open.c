@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The life of a ring: opening twice, closing, opening again, options, being
- * switched off, folders that are not ours, file systems without room.
+ * switched off, folders that are not ours.
  */
 #include "rig.h"
 
@@ -54,36 +54,6 @@ static struct lapse_metric gauge(void)
 	return lapse_gauge("g", NULL, NULL, NULL);
 }
 
-static void check_stats(uint64_t attempts, uint64_t accepted)
-{
-	struct lapse_stats s;
-
-	lapse_stats(&s);
-	CHECK(s.attempts == attempts);
-	CHECK(s.accepted == accepted);
-	CHECK(s.dropped == attempts - accepted);
-}
-
-/* Call everything once; nothing may happen. */
-static void check_inert(void)
-{
-	struct lapse_value v = {1, gauge()};
-
-	CHECK(!lapse_is_open());
-	lapse_set(v.metric, 1);
-	lapse_log(&v, 1);
-	lapse_span_end(lapse_span_begin(lapse_name("n")));
-	lapse_step_begin(1);
-	lapse_step_end(1, 1);
-	lapse_epoch_begin(1);
-	lapse_event(LAPSE_INFO, "k", "t", NULL);
-	lapse_attr("k", "v");
-	lapse_heartbeat();
-	CHECK(lapse_step_now() == LAPSE_STEP_NONE);
-	lapse_set_rank(1, 1, 1);
-	lapse_close();
-}
-
 /* ---- open, close, open ------------------------------------------------------ */
 
 static void twice_child(void *arg)
@@ -101,7 +71,7 @@ static void twice_child(void *arg)
 	lapse_set(gauge(), 2);
 	lapse_close();
 	lapse_add(gauge(), 3);
-	check_stats(3, 1);
+	rig_check_stats(3, 1);
 	CHECK(lapse_error()[0] == '\0');
 }
 
@@ -152,14 +122,14 @@ static void again_child(void *arg)
 	CHECK(lapse_is_open());
 	lapse_set(gauge(), 3);
 	lapse_set(gauge(), 4);
-	check_stats(4, 3); /* of the process, not of the ring */
+	rig_check_stats(4, 3); /* of the process, not of the ring */
 	for (i = 0; i < 5; i++) {
 		lapse_close();
 		CHECK(lapse_open(NULL) == 0);
 	}
 	CHECK(count_fds() == fds);
 	lapse_set(gauge(), 5);
-	check_stats(5, 4);
+	rig_check_stats(5, 4);
 	/* Dies with the ring open. */
 }
 
@@ -342,13 +312,13 @@ static void sizes_child(void *arg)
 	(void)arg;
 	CHECK(lapse_open(&o) == -EINVAL);
 	CHECK(strstr(lapse_error(), "size"));
-	check_inert();
+	rig_check_inert();
 	o.size = sizeof(o);
 	o.lanes = 257;
 	CHECK(lapse_open(&o) == -EINVAL);
 	CHECK(strstr(lapse_error(), "256 lanes"));
-	check_inert();
-	check_stats(0, 0);
+	rig_check_inert();
+	rig_check_stats(0, 0);
 	/* A caller of an older header: what is behind `size` is not looked at. */
 	memset(&big, 0xff, sizeof(big));
 	big.o.size = offsetof(struct lapse_options, ring_bytes);
@@ -383,13 +353,13 @@ static void disable_child(void *arg)
 	setenv("LAPSE_DISABLE", "1", 1);
 	CHECK(lapse_open(NULL) == -ENOSYS);
 	CHECK(strstr(lapse_error(), "LAPSE_DISABLE"));
-	check_inert();
-	check_stats(0, 0);
+	rig_check_inert();
+	rig_check_stats(0, 0);
 	setenv("LAPSE_DISABLE", "", 1);
 	CHECK(lapse_open(NULL) == 0);
 	CHECK(lapse_error()[0] == '\0');
 	lapse_set(gauge(), 1);
-	check_stats(1, 1);
+	rig_check_stats(1, 1);
 }
 
 static void test_disable(void **state)
@@ -411,8 +381,8 @@ static void check_refused(int err)
 
 	CHECK(got == err);
 	CHECK(strstr(lapse_error(), "rendezvous folder") && strstr(lapse_error(), "0700"));
-	check_inert();
-	check_stats(0, 0);
+	rig_check_inert();
+	rig_check_stats(0, 0);
 }
 
 static void mode_child(void *arg)
@@ -479,7 +449,7 @@ static void readonly_child(void *arg)
 	CHECK(chmod(path, 0700) == 0);
 	CHECK(lapse_open(NULL) == 0);
 	lapse_set(gauge(), 1);
-	check_stats(1, 1);
+	rig_check_stats(1, 1);
 	lapse_close();
 	snprintf(inner, sizeof(inner), "rm -r %s", path);
 	CHECK(system(inner) == 0);
@@ -497,157 +467,6 @@ static void test_folders(void **state)
 		play(&rig, NULL, rows[i], NULL);
 		play_done(&rig, NULL);
 	}
-}
-
-/* ---- file systems without room --------------------------------------------------- */
-
-/* A small tmpfs over the rig's folder, seen by this process alone. */
-static int small_tmpfs(const char *options)
-{
-	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
-	    mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount("tmpfs", folder, "tmpfs", 0, options) < 0)
-		return -1;
-	return 0;
-}
-
-/* Take all but `left` bytes. */
-static void fill(const char *name, off_t bytes)
-{
-	char path[96];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0600);
-	CHECK(fd >= 0 && posix_fallocate(fd, 0, bytes) == 0);
-	close(fd);
-}
-
-static void cap_child(void *arg)
-{
-	struct lapse_stats s;
-
-	(void)arg;
-	if (small_tmpfs("size=16m,mode=0700") < 0) {
-		sh->skipped = 1;
-		return;
-	}
-	CHECK(lapse_open(NULL) == 0);
-	lapse_stats(&s);
-	CHECK(s.ring_bytes <= 1 << 20 && s.ring_bytes > 512 << 10);
-	lapse_set(gauge(), 1);
-	check_stats(1, 1);
-	lapse_close();
-	/* 16 of them would be 8 MiB: the size that is free counts. */
-	fill("ballast", 8 << 20);
-	CHECK(lapse_open(NULL) == 0);
-	lapse_stats(&s);
-	CHECK(s.ring_bytes <= 512 << 10 && s.ring_bytes >= 128 << 10);
-	check_stats(1, 1);
-}
-
-static void full_child(void *arg)
-{
-	struct lapse_value v;
-	char path[96];
-
-	(void)arg;
-	if (small_tmpfs("size=1m,mode=0700") < 0) {
-		sh->skipped = 1;
-		return;
-	}
-	fill("ballast", (1 << 20) - (100 << 10));
-	CHECK(lapse_open(NULL) == -ENOSPC);
-	CHECK(strstr(lapse_error(), "/dev/shm"));
-	check_inert();
-	check_stats(0, 0);
-	/* Not even a page. */
-	fill("rest", 60 << 10);
-	CHECK(lapse_open(NULL) == -ENOSPC);
-	check_inert();
-	/* There is room again: all is well. */
-	snprintf(path, sizeof(path), "%s/ballast", folder);
-	CHECK(unlink(path) == 0);
-	CHECK(lapse_open(NULL) == 0);
-	v = (struct lapse_value){1, gauge()};
-	CHECK(v.metric.id != 0);
-	lapse_log(&v, 1);
-	check_stats(1, 1);
-}
-
-/* A program with a limit of file sizes must not die of SIGXFSZ. */
-static void ulimit_child(void *arg)
-{
-	struct rlimit limit = {1 << 20, 1 << 20};
-	struct lapse_stats s;
-
-	(void)arg;
-	CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-	CHECK(lapse_open(NULL) == 0);
-	lapse_stats(&s);
-	CHECK(s.ring_bytes <= 1 << 20);
-	lapse_close();
-	limit.rlim_cur = 1000;
-	CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-	CHECK(lapse_open(NULL) == -EFBIG);
-	CHECK(strstr(lapse_error(), "ulimit -f"));
-	CHECK(!lapse_is_open());
-}
-
-static void memory_child(void *arg)
-{
-	struct lapse_stats s;
-	FILE *f;
-
-	(void)arg;
-	if (geteuid() != 0 || access("/sys/fs/cgroup", F_OK) < 0 || unshare(CLONE_NEWNS) < 0 ||
-	    mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount("tmpfs", "/sys/fs/cgroup", "tmpfs", 0, "size=64k") < 0) {
-		sh->skipped = 1;
-		return;
-	}
-	f = fopen("/sys/fs/cgroup/memory.max", "w");
-	CHECK(f && fprintf(f, "%d\n", 32 << 20) > 0 && fclose(f) == 0);
-	CHECK(lapse_open(NULL) == 0);
-	lapse_stats(&s);
-	CHECK(s.ring_bytes <= 512 << 10 && s.ring_bytes > 192 << 10);
-	lapse_close();
-	f = fopen("/sys/fs/cgroup/memory.max", "w");
-	CHECK(f && fprintf(f, "max\n") > 0 && fclose(f) == 0);
-	CHECK(lapse_open(NULL) == 0);
-	lapse_stats(&s);
-	CHECK(s.ring_bytes > 1 << 20);
-}
-
-static void room(void **state, void (*fn)(void *arg))
-{
-	struct rig rig;
-
-	(void)state;
-	play(&rig, NULL, fn, NULL);
-	play_done(&rig, NULL);
-	if (sh->skipped)
-		skip(); /* needs root and mounts */
-}
-
-static void test_cap(void **state)
-{
-	room(state, cap_child);
-}
-
-static void test_full(void **state)
-{
-	room(state, full_child);
-}
-
-static void test_ulimit(void **state)
-{
-	room(state, ulimit_child);
-}
-
-static void test_memory(void **state)
-{
-	room(state, memory_child);
 }
 
 /* ---- opening under fire ------------------------------------------------------------- */
@@ -694,9 +513,7 @@ int main(void)
 		cmocka_unit_test(test_alive),        cmocka_unit_test(test_options),
 		cmocka_unit_test(test_environment),  cmocka_unit_test(test_ring_kib),
 		cmocka_unit_test(test_option_sizes), cmocka_unit_test(test_disable),
-		cmocka_unit_test(test_folders),      cmocka_unit_test(test_cap),
-		cmocka_unit_test(test_full),         cmocka_unit_test(test_ulimit),
-		cmocka_unit_test(test_memory),       cmocka_unit_test(test_timer),
+		cmocka_unit_test(test_folders),      cmocka_unit_test(test_timer),
 	};
 
 	sh = rig_share(sizeof(*sh));

@@ -26,21 +26,6 @@ static struct shared *sh;
 static struct lapse_metric gauge, other;
 static struct lapse_name name;
 
-static void play(struct rig *rig, struct tapes *t, void (*fn)(void *arg))
-{
-	memset(sh, 0, sizeof(*sh));
-	rig_make(rig);
-	rig_run(fn, NULL);
-	tapes_read(rig, t);
-	assert_int_equal(t->n, 1);
-}
-
-static void play_done(struct rig *rig, struct tapes *t)
-{
-	tapes_done(t);
-	rig_done(rig);
-}
-
 /* A frame whose every value tells who sent it, its number and its place. */
 #define FRAME 9
 
@@ -133,7 +118,7 @@ static void test_hammer(void **state)
 	size_t i;
 
 	(void)state;
-	play(&rig, &t, hammer_child);
+	rig_play_one(&rig, &t, hammer_child);
 	lane = &t.a[0].reader.lanes[0];
 	for (i = 0; i < t.a[0].n; i++) {
 		const struct wire_rec *r = t.a[0].items[i].r;
@@ -161,7 +146,7 @@ static void test_hammer(void **state)
 	assert_true(frames[1] > 0);
 	if (!RIG_SANITIZED) /* those put off handlers to calm moments */
 		assert_true(lane->dropped_signal > 0);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* A handler may be what records first in a thread. */
@@ -187,11 +172,11 @@ static void test_first(void **state)
 	struct tapes t;
 
 	(void)state;
-	play(&rig, &t, first_child);
+	rig_play_one(&rig, &t, first_child);
 	assert_int_equal(tape_records(&t.a[0]), 4);
 	assert_int_equal(tape_at(&t.a[0], 0)->type, WIRE_FRAME);
 	assert_int_equal(tape_at(&t.a[0], 2)->type, WIRE_SPAN);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* While threads come and go: claiming and giving back are interrupted, too. */
@@ -265,7 +250,7 @@ static void test_churn(void **state)
 	uint32_t k;
 
 	(void)state;
-	play(&rig, &t, churn_child);
+	rig_play_one(&rig, &t, churn_child);
 	for (i = 0; i < t.a[0].n; i++) {
 		if (t.a[0].items[i].r->type == WIRE_OWNER)
 			continue;
@@ -277,7 +262,7 @@ static void test_churn(void **state)
 		n += t.a[0].reader.lane[k].overwritten;
 	assert_int_equal(n, sh->stats.accepted);
 	assert_int_equal(sh->stats.attempts, (BRIEF + 4) * 20 + sh->handler_calls);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 int main(void)

@@ -34,12 +34,6 @@ static struct tape *play(struct rig *rig, struct tapes *t, void (*fn)(void *arg)
 	return &t->a[0];
 }
 
-static void play_done(struct rig *rig, struct tapes *t)
-{
-	tapes_done(t);
-	rig_done(rig);
-}
-
 static void assert_span(const struct tape *t, size_t i, const char *name, int flags, int64_t step)
 {
 	const struct wire_rec *r = tape_at(t, i);
@@ -93,7 +87,7 @@ static void test_nested(void **state)
 	assert_int_equal(lane->open[1].step, 4);
 	assert_true(lane->open[0].start != 0);
 	assert_true(lane->open[0].start <= lane->open[2].start + 1000);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 static void crossing_child(void *arg)
@@ -137,7 +131,7 @@ static void test_not_nested(void **state)
 	}
 	assert_int_equal(n, 1);
 	assert_string_equal(open, "b");
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* One is always open, the next begins before it ends: places are used again. */
@@ -173,7 +167,7 @@ static void test_rolling(void **state)
 	for (i = 0; i < lane->depth; i++)
 		n += lane->open[i].start != 0;
 	assert_int_equal(n, 2);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 #define DEEP 40
@@ -221,7 +215,7 @@ static void test_deep(void **state)
 		snprintf(text, sizeof(text), "again%d", i);
 		assert_string_equal(tape->defs[lane->open[i].name - 1].name, text);
 	}
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- threads ------------------------------------------------------------------ */
@@ -293,7 +287,7 @@ static void test_other_thread(void **state)
 	assert_int_equal(tape->items[tape->n - 1].lane, 1);
 	/* A lane given back has nothing open. */
 	assert_int_equal(tape->reader.lanes[1].depth, 0);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- measured elsewhere, scopes --------------------------------------------------- */
@@ -329,7 +323,7 @@ static void test_span_at(void **state)
 	assert_true((int64_t)tape_at(tape, 2)->time == -5);
 	assert_true((int64_t)tape_at(tape, 2)->end == -2);
 	assert_true(tape_at(tape, 2)->step == LAPSE_STEP_NONE);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 static int scoped(int n)
@@ -368,7 +362,7 @@ static void test_scope(void **state)
 	assert_int_equal(tape->reader.lanes[0].depth, 0);
 	/* One definition each, though defined before the ring was. */
 	assert_int_equal(tape->n_defs, 2);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 int main(void)

@@ -28,21 +28,6 @@ struct shared {
 static struct shared *sh;
 static struct lapse_metric gauge;
 
-static void play(struct rig *rig, struct tapes *t, void (*fn)(void *arg))
-{
-	memset(sh, 0, sizeof(*sh));
-	rig_make(rig);
-	rig_run(fn, NULL);
-	tapes_read(rig, t);
-	assert_int_equal(t->n, 1);
-}
-
-static void play_done(struct rig *rig, struct tapes *t)
-{
-	tapes_done(t);
-	rig_done(rig);
-}
-
 static void open_ring(unsigned lanes, size_t ring_bytes)
 {
 	struct lapse_options o = {.size = sizeof(o), .lanes = lanes, .ring_bytes = ring_bytes};
@@ -135,14 +120,14 @@ static void test_crowd(void **state)
 	struct tapes t;
 
 	(void)state;
-	play(&rig, &t, crowd_child);
+	rig_play_one(&rig, &t, crowd_child);
 	assert_int_equal(t.a[0].reader.ring.lanes, LANES);
 	assert_int_equal(sh->stats.attempts, CROWD * 1000);
 	assert_int_equal(sh->stats.accepted, LANES * 1000);
 	assert_int_equal(sh->stats.dropped, (CROWD - LANES) * 1000);
 	assert_int_equal(t.a[0].reader.ctl->dropped_no_lane, (CROWD - LANES) * 1000);
 	assert_int_equal(check_order(&t.a[0]), LANES * 1000);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- one after the other ------------------------------------------------------- */
@@ -186,7 +171,7 @@ static void test_line(void **state)
 	int k;
 
 	(void)state;
-	play(&rig, &t, line_child);
+	rig_play_one(&rig, &t, line_child);
 	assert_int_equal(sh->stats.accepted, LINE * 10 + 1);
 	assert_int_equal(sh->stats.dropped, 0);
 	assert_int_equal(t.a[0].items[0].r->id, t.a[0].reader.ring.pid);
@@ -209,7 +194,7 @@ static void test_line(void **state)
 	assert_int_equal(t.a[0].reader.lanes[1].tid, 0);
 	assert_int_equal(t.a[0].reader.lanes[1].records, LINE * 10);
 	assert_int_equal(t.a[0].reader.lanes[0].tid, t.a[0].reader.ring.pid);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- records while a thread ends -------------------------------------------------- */
@@ -256,13 +241,13 @@ static void test_ending(void **state)
 	struct tapes t;
 
 	(void)state;
-	play(&rig, &t, ending_child);
+	rig_play_one(&rig, &t, ending_child);
 	assert_int_equal(sh->stats.attempts, 1 + 5 * 2 + 5 * 3);
 	assert_int_equal(sh->stats.dropped, 0);
 	assert_int_equal(tape_records(&t.a[0]), 1 + 5 * 2 + 5 * 3);
 	/* The only other lane was given back each time. */
 	assert_int_equal(t.a[0].reader.lanes[1].tid, 0);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- many -------------------------------------------------------------------------- */
@@ -304,13 +289,13 @@ static void test_many(void **state)
 	uint32_t i;
 
 	(void)state;
-	play(&rig, &t, many_child);
+	rig_play_one(&rig, &t, many_child);
 	assert_int_equal(sh->stats.accepted, MANY * sh->each);
 	assert_int_equal(sh->stats.dropped, 0);
 	assert_int_equal(check_order(&t.a[0]), MANY * sh->each);
 	for (i = 0; i < MANY; i++)
 		assert_int_equal(t.a[0].reader.lane[i].overwritten, 0);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- closing and opening under way ---------------------------------------------------- */
@@ -381,7 +366,7 @@ static void test_restless(void **state)
 	}
 	/* Nothing accepted is missing, from whichever ring. */
 	assert_int_equal(stored, sh->stats.accepted);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 int main(void)

@@ -48,22 +48,6 @@ static uint64_t ticks(void)
 	return clock_ticks(clock_kind());
 }
 
-/* A scenario with its rig and its only ring. */
-static void play(struct rig *rig, struct tapes *t, void (*fn)(void *arg))
-{
-	memset(sh, 0, sizeof(*sh));
-	rig_make(rig);
-	rig_run(fn, NULL);
-	tapes_read(rig, t);
-	assert_int_equal(t->n, 1);
-}
-
-static void play_done(struct rig *rig, struct tapes *t)
-{
-	tapes_done(t);
-	rig_done(rig);
-}
-
 static void assert_rec(const struct wire_rec *r, int type, int flags, uint32_t id, uint64_t value,
 		       int64_t step)
 {
@@ -132,7 +116,7 @@ static void test_values(void **state)
 	size_t i;
 
 	(void)state;
-	play(&rig, &t, values_child);
+	rig_play_one(&rig, &t, values_child);
 	h = &t.a[0].reader.ring;
 	assert_int_equal(tape_records(&t.a[0]), 8 + 2 * ODD);
 	assert_rec(tape_at(&t.a[0], 0), WIRE_SET, 0, 1, bits(1.5), NONE);
@@ -166,7 +150,7 @@ static void test_values(void **state)
 	assert_int_equal(t.a[0].n_defs, 3);
 	assert_string_equal(t.a[0].defs[0].unit, "nat");
 	assert_int_equal(t.a[0].defs[1].kind, WIRE_KIND_COUNTER);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- frames ---------------------------------------------------------------- */
@@ -232,7 +216,7 @@ static void test_frames(void **state)
 	size_t i, from = 0;
 
 	(void)state;
-	play(&rig, &t, frames_child);
+	rig_play_one(&rig, &t, frames_child);
 	assert_int_equal(tape_records(&t.a[0]), 7);
 	for (i = 0; i < 7; i++) {
 		r = tape_at(&t.a[0], i);
@@ -250,7 +234,7 @@ static void test_frames(void **state)
 	assert_true(tape_at(&t.a[0], 3)->time == tape_at(&t.a[0], 5)->time);
 	assert_true(tape_at(&t.a[0], 6)->time == 1700000000123456789);
 	assert_int_equal(sh->stats.attempts, 7);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- steps and epochs -------------------------------------------------------- */
@@ -309,7 +293,7 @@ static void test_steps(void **state)
 	struct wire_ctl *ctl;
 
 	(void)state;
-	play(&rig, &t, steps_child);
+	rig_play_one(&rig, &t, steps_child);
 	ctl = t.a[0].reader.ctl;
 	assert_int_equal(tape_records(&t.a[0]), 7);
 	assert_step(tape_at(&t.a[0], 0), 0, 32, 4096);
@@ -323,7 +307,7 @@ static void test_steps(void **state)
 	assert_true(ctl->step_start != 0);
 	assert_time(ctl->step_start);
 	assert_int_equal(ctl->steps_done, 4);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 static void epochs_child(void *arg)
@@ -355,7 +339,7 @@ static void test_epochs(void **state)
 	size_t i;
 
 	(void)state;
-	play(&rig, &t, epochs_child);
+	rig_play_one(&rig, &t, epochs_child);
 	assert_int_equal(tape_records(&t.a[0]), 5);
 	for (i = 0; i < 5; i++) {
 		r = tape_at(&t.a[0], i);
@@ -370,7 +354,7 @@ static void test_epochs(void **state)
 	}
 	assert_int_equal(t.a[0].reader.ctl->epoch, 2);
 	assert_time(t.a[0].reader.ctl->heartbeat);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* ---- texts -------------------------------------------------------------------- */
@@ -438,7 +422,7 @@ static void test_events(void **state)
 	size_t i;
 
 	(void)state;
-	play(&rig, &t, events_child);
+	rig_play_one(&rig, &t, events_child);
 	assert_int_equal(tape_records(&t.a[0]), 11);
 	for (i = 0; i < 11; i++) {
 		assert_int_equal(tape_at(&t.a[0], i)->type, WIRE_EVENT);
@@ -459,7 +443,7 @@ static void test_events(void **state)
 	assert_text(tape_at(&t.a[0], 8), 0, LAPSE_INFO, 5, 1, 8192);
 	assert_text(tape_at(&t.a[0], 9), WIRE_F_CUT, LAPSE_INFO, 5, 1, 0);
 	assert_text(tape_at(&t.a[0], 10), 0, LAPSE_INFO, 255, 16384, 8192);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 static void attrs_child(void *arg)
@@ -486,7 +470,7 @@ static void test_attrs(void **state)
 	struct wire_text text;
 
 	(void)state;
-	play(&rig, &t, attrs_child);
+	rig_play_one(&rig, &t, attrs_child);
 	assert_int_equal(tape_records(&t.a[0]), 4);
 	assert_int_equal(tape_at(&t.a[0], 0)->type, WIRE_ATTR);
 	assert_text(tape_at(&t.a[0], 0), 0, 0, 9, 5, 0);
@@ -496,7 +480,7 @@ static void test_attrs(void **state)
 	assert_text(tape_at(&t.a[0], 2), WIRE_F_CUT, 0, 255, 16384, 0);
 	memcpy(&text, tape_at(&t.a[0], 3) + 1, sizeof(text));
 	assert_true(text.len[1] > LAPSE_TEXT_MAX - 4 && text.len[1] <= LAPSE_TEXT_MAX);
-	play_done(&rig, &t);
+	rig_play_done(&rig, &t);
 }
 
 /* Nothing is recorded, nothing breaks, before lapse_open(). */
