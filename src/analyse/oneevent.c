@@ -16,6 +16,7 @@ struct oneevent_search {
 	bool is_found;
 	int rc;
 	int64_t correlation, sequence; /* TRACE_NONE: none */
+	uint32_t pid;                  /* as text */
 	bool is_call, is_work, is_backward;
 	enum lanes_kind kind;
 	struct view_span *below; /* what lies below it */
@@ -81,6 +82,7 @@ static void oneevent_look(struct oneevent_search *s, const struct trace_block *b
 	e->track = b->track[i];
 	e->cat = b->cat[i];
 	s->kind = lanes_kind_of(cat);
+	s->pid = trace_track(s->t, b->track[i])->pid_text;
 	s->is_call = view_is_call(cat);
 	s->is_work = oneevent_is_work(cat);
 	/* Correlation 0 is the tracer's "none". */
@@ -118,22 +120,49 @@ static void oneevent_correlate(struct oneevent_search *s, const struct trace_blo
 	}
 }
 
+/* Is row i a better other end than what was found? Numbers are counted by each thread that
+ * computes forward, and a gradient is mostly computed by another: what that thread itself
+ * computed (checkpointing computes anew) comes after all others. */
+static bool oneevent_is_better(const struct oneevent_search *s, const struct trace_block *b,
+			       uint32_t i, bool is_backward, const struct oneevent_link *than)
+{
+	bool here = b->track[i] == s->e->track, there = than->track == s->e->track;
+
+	if (here != there)
+		return there;
+	if (!is_backward) /* the one that is meant began last */
+		return b->ts[i] >= than->ts;
+	return b->ts[i] < than->ts || (b->ts[i] == than->ts && b->dur[i] > than->dur);
+}
+
+/* Can row i be an end of the event's arrow? The operator of a gradient began before it. That of
+ * an operator may be one around it or in it, of its own thread; its gradient begins later. */
+static bool oneevent_is_end(const struct oneevent_search *s, const struct trace_block *b,
+			    uint32_t i, bool is_backward)
+{
+	if (s->is_backward)
+		return !is_backward && b->ts[i] < s->e->ts;
+	return is_backward ? b->ts[i] > s->e->ts : b->track[i] == s->e->track;
+}
+
+/* Only of the same process: other ranks, merged into the file, count for themselves. */
 static void oneevent_gradient(struct oneevent_search *s, const struct trace_block *b, uint32_t i)
 {
-	bool is_backward = false;
+	bool is_backward = false, *has = &s->has_forward;
+	struct oneevent_link *link = &s->forward;
 
-	if (oneevent_sequence(s->t, b, i, &is_backward) != s->sequence)
+	if (oneevent_sequence(s->t, b, i, &is_backward) != s->sequence ||
+	    trace_track(s->t, b->track[i])->pid_text != s->pid ||
+	    !oneevent_is_end(s, b, i, is_backward))
 		return;
 	if (is_backward) {
-		if (!s->has_backward || b->ts[i] < s->backward.ts ||
-		    (b->ts[i] == s->backward.ts && b->dur[i] > s->backward.dur))
-			s->backward = oneevent_link_of(b, i, ONEEVENT_BACKWARD);
-		s->has_backward = true;
-	} else {
-		if (!s->has_forward || b->ts[i] >= s->forward.ts)
-			s->forward = oneevent_link_of(b, i, ONEEVENT_FORWARD);
-		s->has_forward = true;
+		has = &s->has_backward;
+		link = &s->backward;
 	}
+	if (*has && !oneevent_is_better(s, b, i, is_backward, link))
+		return;
+	*link = oneevent_link_of(b, i, is_backward ? ONEEVENT_BACKWARD : ONEEVENT_FORWARD);
+	*has = true;
 }
 
 /* In the order of timerows_nest(): of equal begins the longer is above, then by name. */
@@ -184,14 +213,12 @@ static void oneevent_arrow(struct oneevent_search *s)
 {
 	const struct oneevent_link *f = &s->forward;
 	struct oneevent *e = s->e;
-	bool is_meant;
 
-	if (!s->has_forward || !s->has_backward || e->n_links == ONEEVENT_LINKS)
+	if (!s->has_forward || e->n_links == ONEEVENT_LINKS)
 		return;
-	is_meant = e->track == f->track && e->ts <= f->ts && e->ts + e->dur >= f->ts + f->dur;
 	if (s->is_backward)
 		e->links[e->n_links++] = *f;
-	else if (is_meant)
+	else if (s->has_backward && e->ts <= f->ts && e->ts + e->dur >= f->ts + f->dur)
 		e->links[e->n_links++] = s->backward;
 }
 

@@ -11,8 +11,8 @@
 
 /* Append the text of row i of b, well-formed JSON (mended where it had to be; of a pair that of
  * its "B"). 0; -ENOENT: it is not found again (the file is another one now, or the event was
- * mended in another way); -ESPIPE: the file cannot be read a second time; -EFBIG: it has more
- * than out may hold; what reading said. */
+ * mended in another way, or it cannot be told from others); -ESPIPE: the file cannot be read a
+ * second time; -EFBIG: it has more than out may hold; what reading said. */
 int eventtext_read(struct trace *t, const struct trace_block *b, uint32_t i, struct buf *out,
 		   struct err *e);
 

@@ -58,8 +58,11 @@ static const char *value_end(const char *p)
 
 bool member_next(const char **p, struct member_part *key, struct member_part *value)
 {
-	const char *q = blanks(*p + 1);
+	const char *q = *p;
 
+	if (*q == '}') /* what is behind it is no part of the event */
+		return false;
+	q = blanks(q + 1);
 	if (*q != '"')
 		return false;
 	key->p = q + 1;

@@ -16,7 +16,7 @@ struct member_part {
 };
 
 /* The member behind *p, which is at { or a comma: its key without quotes, and its value. Moves *p
- * behind it. false: no more. */
+ * behind it, to a comma or the last }. false: no more; nothing behind that } is looked at. */
 bool member_next(const char **p, struct member_part *key, struct member_part *value);
 
 /* Is it this text, in quotes and without escapes? */

@@ -314,7 +314,7 @@ static bool visit(void *arg, const void *text, size_t len)
 	struct member_part part[MEMBERS] = {{0}};
 	struct job *j = arg;
 
-	if (!read_members(text, part) || is_held(part))
+	if (!text || !read_members(text, part) || is_held(part))
 		return true;
 	j->ret->seen++;
 	if (!is_chosen(j, part))

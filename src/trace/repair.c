@@ -173,6 +173,8 @@ static int broken_event(struct file *f)
 	} else {
 		/* Cut off by the end of the text, or beyond hope. */
 		note(f, f->at_end && stop == end(f) ? REPAIR_TRUNCATED : REPAIR_LOST, p);
+		if (f->visit)
+			f->is_over = !f->visit(f->arg, NULL, 0);
 		f->r->lost++;
 	}
 	f->at = (size_t)(stop - f->data);

@@ -60,7 +60,8 @@ struct repair_result {
 int repair_file(const char *in, const char *out, struct repair_result *ret, struct err *e);
 
 /* Call fn with each event of IN, one after the other, until it returns false: well-formed JSON of
- * len bytes, mended where it had to be. As repair_file(), nothing is written. */
+ * len bytes, mended where it had to be; NULL for one that is lost. As repair_file(), nothing is
+ * written. */
 int repair_each(const char *in, bool (*fn)(void *arg, const void *event, size_t len), void *arg,
 		struct err *e);
 

@@ -11,7 +11,9 @@
 #include "base/buf.h"
 
 #define SEQUENCE(name, tid, ts, dur, number, forward)                                              \
-	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name "\",\"pid\":1,\"tid\":" tid            \
+	SEQUENCE_IN("1", name, tid, ts, dur, number, forward)
+#define SEQUENCE_IN(pid, name, tid, ts, dur, number, forward)                                      \
+	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name "\",\"pid\":" pid ",\"tid\":" tid      \
 	",\"ts\":" ts ",\"dur\":" dur ",\"args\":{\"Sequence number\":" number                     \
 	",\"Fwd thread id\":" forward "}}"
 
@@ -214,6 +216,43 @@ static void gradients(void **state)
 	trace_free(t);
 }
 
+/* Two ranks in a file count alike; a thread that computes gradients may compute forward, too
+ * (checkpointing); on the host one thread does both. */
+static void whose_gradients(void **state)
+{
+	struct trace *t =
+		read_events(SEQUENCE_IN("1", "f1", "1", "10", "5", "5", "0") "," SEQUENCE_IN(
+			"1", "b1", "2", "30", "5", "5",
+			"1") "," SEQUENCE_IN("2", "f2", "1", "13", "5", "5",
+					     "0") "," SEQUENCE_IN("2", "b2", "2", "33", "5", "5",
+								  "1"));
+	struct oneevent e;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		e = find(t, i);
+		assert_int_equal(e.n_links, 1);
+		check_link(&e, 0, i % 2 ? ONEEVENT_FORWARD : ONEEVENT_BACKWARD, i ^ 1);
+	}
+	trace_free(t);
+	t = read_events(SEQUENCE("f", "1", "10", "5", "5", "0") "," SEQUENCE(
+		"anew", "2", "30", "5", "5", "0") "," SEQUENCE("b", "2", "40", "5", "5",
+							       "1") "," SEQUENCE("later", "1", "60",
+										 "5", "5", "0"));
+	e = find(t, 2);
+	assert_int_equal(e.n_links, 1);
+	check_link(&e, 0, ONEEVENT_FORWARD, 0);
+	trace_free(t);
+	t = read_events(SEQUENCE("f", "1", "10", "5", "5", "0") "," SEQUENCE("b", "1", "40", "5",
+									     "5", "1"));
+	e = find(t, 1);
+	check_link(&e, 0, ONEEVENT_FORWARD, 0);
+	e = find(t, 0);
+	check_link(&e, 0, ONEEVENT_BACKWARD, 1);
+	trace_free(t);
+}
+
 static void what_is_not_there(void **state)
 {
 	struct trace *t = read_events(
@@ -232,13 +271,10 @@ static void what_is_not_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kinds),
-		cmocka_unit_test(what_is_shown),
-		cmocka_unit_test(own_time),
-		cmocka_unit_test(launches),
-		cmocka_unit_test(many_works),
-		cmocka_unit_test(gradients),
-		cmocka_unit_test(what_is_not_there),
+		cmocka_unit_test(kinds),           cmocka_unit_test(what_is_shown),
+		cmocka_unit_test(own_time),        cmocka_unit_test(launches),
+		cmocka_unit_test(many_works),      cmocka_unit_test(gradients),
+		cmocka_unit_test(whose_gradients), cmocka_unit_test(what_is_not_there),
 	};
 
 	return cmocka_run_group_tests_name("analyse-oneevent", tests, NULL, NULL);
