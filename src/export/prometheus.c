@@ -320,9 +320,15 @@ void prometheus_list_series(struct prometheus_list *l, const struct prometheus *
 	int64_t oldest = now_read(CLOCK_REALTIME) - PROMETHEUS_MACHINE_NS;
 	size_t i;
 
-	for (i = 0; i < p->n; i++)
-		if (!p->entries[i].machine || (!ended && p->entries[i].time_ns >= oldest))
-			prometheus_list_add(l, &p->entries[i]);
+	for (i = 0; i < p->n; i++) {
+		const struct prometheus_entry *e = &p->entries[i];
+
+		/* Of a gauge only older points may have been told of. */
+		if (e->kind == PROMETHEUS_GAUGE && e->time_ns == 0)
+			continue;
+		if (!e->machine || (!ended && e->time_ns >= oldest))
+			prometheus_list_add(l, e);
+	}
 }
 
 static void prometheus_list_gauge(struct prometheus_list *l, const struct prometheus *p,

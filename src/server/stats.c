@@ -87,14 +87,10 @@ static int stats_try(const struct runview *v, const struct store_series *s,
 	struct percentiles *p;
 	size_t i, n_sample;
 	double *sample;
-	int err = store_values_open(v->reader, &ref, range, e, &values);
+	int err = store_values_open(v->reader, &ref, range, STATS_POINTS_MAX, e, &values);
 
 	if (err)
-		return err;
-	if (store_values_count(values) > STATS_POINTS_MAX) {
-		store_values_close(values);
-		return 0;
-	}
+		return err == -EFBIG ? 0 : err;
 	p = percentiles_new(histquant_percents, HISTQUANT_COLUMNS, store_values_count(values));
 	sample = store_values_sample(values, &n_sample);
 	percentiles_guess(p, sample, n_sample);

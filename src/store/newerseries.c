@@ -212,7 +212,8 @@ static int newerseries_begin(struct newer *w, uint32_t id, struct cursor_series 
 		s->at = last->segment;
 		s->given = end;
 	}
-	if (w->f->older && s->kind == SINK_GAUGE && s->given < last->start)
+	/* Not without a point to follow: a gauge whose older ones alone are told has no value. */
+	if (w->f->older && w->left > 0 && s->kind == SINK_GAUGE && s->given < last->start)
 		r = newerseries_pass(w, id, s, w->f->older, last->start - s->given);
 	return r == 0 && s->given < end ? newerseries_find(w, id, s->given, last->ordinal, ret) : r;
 }

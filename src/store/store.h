@@ -362,10 +362,12 @@ int store_reader_at(struct store_reader *r, const struct store_place *places, si
 
 /* Only the values of a series, in no particular order, many times as fast: those that are
  * stored when it is opened, without those that retention dropped. The reader must outlive
- * it. -ENOENT: no such series; -EINVAL: it has histograms. */
+ * it. -ENOENT: no such series; -EINVAL: it has histograms; -EFBIG: there are more than max,
+ * found out without listing them all. */
 struct store_values;
 int store_values_open(struct store_reader *r, const struct store_ref *ref,
-		      const struct store_range *range, struct err *e, struct store_values **ret);
+		      const struct store_range *range, uint64_t max, struct err *e,
+		      struct store_values **ret);
 void store_values_close(struct store_values *v);
 /* How many there are, about; at least as many. */
 uint64_t store_values_count(const struct store_values *v);

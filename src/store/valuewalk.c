@@ -33,7 +33,7 @@ struct store_values {
 	size_t n, cap;
 	double *tail, *sample;
 	size_t n_tail, n_sample, cap_sample;
-	uint64_t count;
+	uint64_t count, max;
 };
 
 /* ---- what there is -------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ static int valuewalk_level(struct store_values *v, unsigned level, const struct 
 	int r = 0;
 
 	out->n = 0;
-	for (i = 0; r == 0 && i < in->n; i++) {
+	for (i = 0; r == 0 && i < in->n && v->count <= v->max; i++) {
 		const struct treewalk_node *node = &in->v[i];
 
 		how = queryone_match(&v->x, &node->s);
@@ -156,11 +156,15 @@ static int valuewalk_load(struct store_values *v, struct hosts_one *h)
 		r = valuewalk_descend(v);
 	if (r == 0)
 		valuewalk_tail(v);
+	if (r == 0 && v->count > v->max)
+		r = err_set(x->e, -EFBIG, "%s: series %u has more than %llu values", h->path,
+			    x->ref.series, (unsigned long long)v->max);
 	return r;
 }
 
 int store_values_open(struct store_reader *r, const struct store_ref *ref,
-		      const struct store_range *range, struct err *e, struct store_values **ret)
+		      const struct store_range *range, uint64_t max, struct err *e,
+		      struct store_values **ret)
 {
 	struct store_values *v;
 	struct query_host host;
@@ -171,6 +175,7 @@ int store_values_open(struct store_reader *r, const struct store_ref *ref,
 			       r->n_hosts);
 	v = xcalloc(1, sizeof(*v));
 	v->r = r;
+	v->max = max;
 	v->ask = (struct store_query){.range = range ? *range : (struct store_range){0},
 				      .axis = STORE_BY_TIME};
 	v->x = (struct queryone){
@@ -308,8 +313,9 @@ static void valuewalk_fail(struct valuewalk_pass *p, int code, const struct err 
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* With r's decoders, from h. */
-static void valuewalk_hand(struct valuewalk_pass *p, struct store_reader *r, struct hosts_one *h)
+/* With r's decoders, from h. What a helper cannot begin is left to the others. */
+static void valuewalk_hand(struct valuewalk_pass *p, struct store_reader *r, struct hosts_one *h,
+			   bool helps)
 {
 	struct valuewalk_hand *w = xcalloc(1, sizeof(*w));
 	int code;
@@ -323,7 +329,9 @@ static void valuewalk_hand(struct valuewalk_pass *p, struct store_reader *r, str
 				 .ref = p->v->x.ref,
 				 .kind = p->v->x.kind,
 				 .cover = p->v->x.cover};
-	if (code == 0)
+	if (code < 0 && helps)
+		code = 0;
+	else if (code == 0)
 		code = valuewalk_work(w);
 	if (code < 0)
 		valuewalk_fail(p, code, &w->e);
@@ -341,7 +349,7 @@ static void *valuewalk_main(void *arg)
 	blob_codec_init(&r.codec);
 	column_codec_init(&r.columns);
 	if (crew_connect(p->file, &e, &h.db) == 0) /* else the others do without */
-		valuewalk_hand(p, &r, &h);
+		valuewalk_hand(p, &r, &h, true);
 	axis_cache_done(&h.axes);
 	sqlite3_close_v2(h.db);
 	blob_codec_done(&r.codec);
@@ -372,7 +380,7 @@ static void valuewalk_run(struct valuewalk_pass *p)
 	while (n < want && pthread_create(&threads[n], NULL, valuewalk_main, p) == 0)
 		n++;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	valuewalk_hand(p, p->v->r, &p->v->r->hosts[p->v->x.ref.host]);
+	valuewalk_hand(p, p->v->r, &p->v->r->hosts[p->v->x.ref.host], false);
 	for (i = 0; i < n; i++)
 		pthread_join(threads[i], NULL);
 }

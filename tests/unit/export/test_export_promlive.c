@@ -20,11 +20,12 @@
 
 static char root[] = "/tmp/lapse-promlive-XXXXXX";
 
-/* A run of one series of one value. */
-static void make(const char *id, const char *name, enum sink_kind kind, double value)
+/* A run's host with one series of n equal values. */
+static void make_host(const char *id, const char *host, const char *name, enum sink_kind kind,
+		      size_t n, double value)
 {
 	char *dir = xasprintf("%s/%s", root, id);
-	const struct store_options o = {.dir = dir, .host = "h"};
+	const struct store_options o = {.dir = dir, .host = host};
 	struct run_start run = {.start_ns = KNOWN_START};
 	struct sink_process p = {.uid = {1}, .role = "trainer", .program = "p", .rank = 0};
 	struct sink_series s = {.name = name,
@@ -37,6 +38,7 @@ static void make(const char *id, const char *name, enum sink_kind kind, double v
 	struct store *store;
 	struct sink *sink;
 	struct err e = {0};
+	size_t i;
 
 	snprintf(run.id, sizeof(run.id), "%s", id);
 	assert_int_equal(store_open(&o, &e, &store), 0);
@@ -44,13 +46,20 @@ static void make(const char *id, const char *name, enum sink_kind kind, double v
 	sink = store_sink(store);
 	sink->ops->process(sink, &p, &s.process);
 	sink->ops->series(sink, &s, &v.series);
-	sink->ops->samples(sink, &v, 1);
+	for (i = 0; i < n; i++, v.time_ns++)
+		sink->ops->samples(sink, &v, 1);
 	assert_int_equal(sink->ops->commit(sink), 0);
 	assert_int_equal(store_close(store, &e), 0);
 	free(dir);
 }
 
-static int look(struct promlive *p, const char *id)
+/* A run of one series of one value. */
+static void make(const char *id, const char *name, enum sink_kind kind, double value)
+{
+	make_host(id, "h", name, kind, 1, value);
+}
+
+static int look_until(struct promlive *p, const char *id, int64_t deadline_ns)
 {
 	char *dir = xasprintf("%s/%s", root, id);
 	struct store_reader *r = NULL;
@@ -60,12 +69,17 @@ static int look(struct promlive *p, const char *id)
 
 	if (store_reader_open(dir, &e, &r) < 0 || store_reader_run(r, &run, &e) < 0)
 		fail_msg("%s", e.text);
-	more = promlive_read(p, r, &run, INT64_MAX, &e);
+	more = promlive_read(p, r, &run, deadline_ns, &e);
 	if (more < 0)
 		fail_msg("%s", e.text);
 	store_reader_close(r);
 	free(dir);
 	return more;
+}
+
+static int look(struct promlive *p, const char *id)
+{
+	return look_until(p, id, INT64_MAX);
 }
 
 static struct promlive *read_run(const char *id)
@@ -249,6 +263,30 @@ static void test_long_gauges(void **state)
 	promlive_free(p);
 }
 
+/* The time is over before the second host's turn: its gauge has no value yet. */
+static void test_in_parts(void **state)
+{
+	struct promlive *p = promlive_new();
+	char *text;
+
+	(void)state;
+	make_host("parts", "a", "tokens", SINK_COUNTER, 300000, 1);
+	make_host("parts", "b", "loss", SINK_GAUGE, 20000, 7);
+	assert_int_equal(look_until(p, "parts", 0), 1);
+	text = text_of(&p, 1, false);
+	has(text, "\nlapse_loss{", 0);
+	has(text, "\nlapse_tokens_total{", 1);
+	free(text);
+	assert_int_equal(look(p, "parts"), 0);
+	text = text_of(&p, 1, false);
+	has(text, "\nlapse_loss{run=\"parts\",host=\"b\",role=\"trainer\",rank=\"0\"} 7\n", 1);
+	has(text,
+	    "\nlapse_tokens_total{run=\"parts\",host=\"a\",role=\"trainer\",rank=\"0\"} 300000\n",
+	    1);
+	free(text);
+	promlive_free(p);
+}
+
 static void test_open_metrics(void **state)
 {
 	struct promlive *p = read_run("known");
@@ -299,8 +337,11 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_new),         cmocka_unit_test(test_each_metric_once),
-		cmocka_unit_test(test_types_that_disagree), cmocka_unit_test(test_long_gauges),
+		cmocka_unit_test(test_what_is_new),
+		cmocka_unit_test(test_each_metric_once),
+		cmocka_unit_test(test_types_that_disagree),
+		cmocka_unit_test(test_long_gauges),
+		cmocka_unit_test(test_in_parts),
 		cmocka_unit_test(test_open_metrics),
 	};
 

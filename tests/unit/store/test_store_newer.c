@@ -277,6 +277,9 @@ static int world_read(struct world *w, uint64_t max)
 		/* 0 says that this was all. */
 		for (i = 1; r == 0 && i <= w->n_series; i++)
 			assert_int_equal(t.points[i].n + t.lost[i] + t.older[i], w->pushed[i]);
+		/* What is older is told only together with what is not. */
+		for (i = 1; !w->drops && i <= w->n_series; i++)
+			assert_true(!t.older[i] || t.points[i].n);
 		return r;
 	}
 	told_done(&t);

@@ -166,7 +166,7 @@ static void compare(struct store_reader *r, uint32_t series, const struct store_
 	size_t n;
 
 	assert_int_equal(store_reader_blocks(r, 0, series, range, block, &expected, &e), 0);
-	assert_int_equal(store_values_open(r, &ref, range, &e, &v), 0);
+	assert_int_equal(store_values_open(r, &ref, range, UINT64_MAX, &e, &v), 0);
 	assert_int_equal(pass(v, &got), 0);
 	assert_int_equal(got.n, expected.n);
 	assert_int_equal(got.nan, expected.nan);
@@ -242,6 +242,7 @@ static void test_same_as_blocks(void **state)
 static void test_errors(void **state)
 {
 	char *dir = storetest_dir();
+	const struct store_range all = {.all_segments = true};
 	struct store_ref ref = {0, 3};
 	struct store_values *v;
 	struct store_reader *r;
@@ -250,12 +251,19 @@ static void test_errors(void **state)
 	(void)state;
 	make(dir, 3000);
 	r = reader(dir);
-	assert_int_equal(store_values_open(r, &ref, NULL, &e, &v), -EINVAL);
+	assert_int_equal(store_values_open(r, &ref, NULL, UINT64_MAX, &e, &v), -EINVAL);
 	assert_non_null(strstr(e.text, "histograms"));
+	ref.series = 1;
+	err_clear(&e);
+	assert_int_equal(store_values_open(r, &ref, &all, 2999, &e, &v), -EFBIG);
+	assert_non_null(strstr(e.text, "more than 2999 values"));
+	assert_int_equal(store_values_open(r, &ref, &all, 3000, &e, &v), 0);
+	assert_int_equal(store_values_count(v), 3000);
+	store_values_close(v);
 	ref.series = 9;
-	assert_int_equal(store_values_open(r, &ref, NULL, &e, &v), -ENOENT);
+	assert_int_equal(store_values_open(r, &ref, NULL, UINT64_MAX, &e, &v), -ENOENT);
 	ref.host = 1;
-	assert_int_equal(store_values_open(r, &ref, NULL, &e, &v), -EINVAL);
+	assert_int_equal(store_values_open(r, &ref, NULL, UINT64_MAX, &e, &v), -EINVAL);
 	store_reader_close(r);
 	storetest_remove(dir);
 }
@@ -281,7 +289,7 @@ static void test_skip(void **state)
 	assert_int_equal(store_close(s, NULL), 0);
 	storetest_sql(dir, "UPDATE chunk SET len = len - 1 WHERE ordinal = 0");
 	r = reader(dir);
-	assert_int_equal(store_values_open(r, &ref, NULL, &e, &v), 0);
+	assert_int_equal(store_values_open(r, &ref, NULL, UINT64_MAX, &e, &v), 0);
 	assert_int_equal(pass(v, &sums), 0);
 	assert_int_equal(sums.skipped, 2 * 8192);
 	assert_int_equal(sums.n, 2 * 8192);
@@ -308,7 +316,7 @@ static void test_retention(void **state)
 	(void)state;
 	make(dir, 100000);
 	r = reader(dir);
-	assert_int_equal(store_values_open(r, &ref, NULL, &e, &v), 0);
+	assert_int_equal(store_values_open(r, &ref, NULL, UINT64_MAX, &e, &v), 0);
 	storetest_sql(dir, "DELETE FROM chunk WHERE series = 1 AND ordinal < 2");
 	assert_int_equal(pass(v, &sums), 1);
 	store_values_close(v);
