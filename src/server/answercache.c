@@ -2,12 +2,14 @@
 #include "server/answercache.h"
 
 #include "base/mem.h"
+#include "base/now.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#define ANSWERCACHE_LOOK_NS 50000000LL
 
 struct answercache_one {
 	struct answercache_one *next; /* the one used last is first */
@@ -22,16 +24,17 @@ struct answercache {
 	pthread_cond_t changed;
 	struct answercache_one *first;
 	size_t most, bytes, n; /* n: answers */
-	unsigned at_once, making;
+	unsigned at_once, making, most_waiting, waiting;
 };
 
-struct answercache *answercache_new(size_t most, unsigned at_once)
+struct answercache *answercache_new(size_t most, unsigned at_once, unsigned waiting)
 {
 	struct answercache *c = xcalloc(1, sizeof(*c));
 	pthread_condattr_t attr;
 
 	c->most = most;
 	c->at_once = at_once;
+	c->most_waiting = waiting;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -100,39 +103,59 @@ static void answercache_trim(struct answercache *c)
 	}
 }
 
-enum answercache_found answercache_get(struct answercache *c, const char *key, int64_t wait_ns,
-				       struct buf *out)
+/* With the lock held: what there is now. BUSY: nothing, and it is not the time to make it. */
+static enum answercache_found answercache_now(struct answercache *c, const char *key,
+					      struct buf *out)
 {
-	enum answercache_found found = ANSWERCACHE_BUSY;
-	struct answercache_one **at, *one;
-	struct timespec until;
+	struct answercache_one **at = answercache_find(c, key), *one;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	wait_ns += until.tv_nsec;
-	until.tv_sec += wait_ns / 1000000000;
-	until.tv_nsec = wait_ns % 1000000000;
-	pthread_mutex_lock(&c->lock);
-	for (;;) {
-		at = answercache_find(c, key);
-		if (at && !(*at)->is_being_made) {
-			buf_append(out, (*at)->data, (*at)->len);
-			answercache_to_front(c, at);
-			found = ANSWERCACHE_HIT;
-			break;
-		}
-		if (!at && c->making < c->at_once) {
-			one = xcalloc(1, sizeof(*one));
-			one->key = xstrdup(key);
-			one->is_being_made = true;
-			one->next = c->first;
-			c->first = one;
-			c->making++;
-			found = ANSWERCACHE_MAKE;
-			break;
-		}
-		if (pthread_cond_timedwait(&c->changed, &c->lock, &until) == ETIMEDOUT)
-			break;
+	if (at && !(*at)->is_being_made) {
+		buf_append(out, (*at)->data, (*at)->len);
+		answercache_to_front(c, at);
+		return ANSWERCACHE_HIT;
 	}
+	if (at || c->making >= c->at_once)
+		return ANSWERCACHE_BUSY;
+	one = xcalloc(1, sizeof(*one));
+	one->key = xstrdup(key);
+	one->is_being_made = true;
+	one->next = c->first;
+	c->first = one;
+	c->making++;
+	return ANSWERCACHE_MAKE;
+}
+
+/* With the lock held, until something has changed, for a moment at most. */
+static void answercache_sleep(struct answercache *c, int64_t until)
+{
+	int64_t ns = now_read(CLOCK_MONOTONIC) + ANSWERCACHE_LOOK_NS;
+	struct timespec t;
+
+	if (ns > until)
+		ns = until;
+	t = (struct timespec){ns / 1000000000, ns % 1000000000};
+	pthread_cond_timedwait(&c->changed, &c->lock, &t);
+}
+
+enum answercache_found answercache_get(struct answercache *c, const char *key,
+				       const struct answercache_wait *wait, struct buf *out)
+{
+	int64_t until = now_read(CLOCK_MONOTONIC) + wait->ns;
+	enum answercache_found found = ANSWERCACHE_BUSY;
+	bool waits = false;
+
+	pthread_mutex_lock(&c->lock);
+	while (!wait->is_off || !wait->is_off(wait->arg)) {
+		found = answercache_now(c, key, out);
+		if (found != ANSWERCACHE_BUSY || now_read(CLOCK_MONOTONIC) >= until)
+			break;
+		if (!waits && c->waiting >= c->most_waiting)
+			break;
+		c->waiting += !waits;
+		waits = true;
+		answercache_sleep(c, until);
+	}
+	c->waiting -= waits;
 	pthread_mutex_unlock(&c->lock);
 	return found;
 }

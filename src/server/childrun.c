@@ -58,7 +58,7 @@ static void childrun_exec(const struct childrun *c, const int to[2])
 		signal(i, SIG_DFL);
 	if (null < 0 || dup2(null, 0) < 0 || dup2(to[0], 1) < 0 || dup2(to[1], 2) < 0 ||
 	    chdir(c->dir) != 0)
-		_exit(126);
+		_exit(CHILDRUN_NO_FOLDER);
 	/* Where it is missing (Linux 5.8) all descriptors are close-on-exec as they were opened. */
 	syscall(SYS_close_range, 3u, ~0u, 0u);
 	if (!CHILDRUN_HAS_SHADOW)
@@ -68,7 +68,7 @@ static void childrun_exec(const struct childrun *c, const int to[2])
 	childrun_limit(RLIMIT_CPU, (uint64_t)(c->limit_ns / 1000000000) * 16 + 1);
 	setpriority(PRIO_PROCESS, 0, CHILDRUN_NICE);
 	execv(c->program, (char *const *)c->argv);
-	_exit(127);
+	_exit(CHILDRUN_NO_PROGRAM);
 }
 
 /* ---- beside it ----------------------------------------------------------------------- */
@@ -116,7 +116,7 @@ static int childrun_watch(const struct childrun *c, struct childrun_pipes *p)
 	while (p->fds[0].fd >= 0 || p->fds[1].fd >= 0) {
 		if (now_read(CLOCK_MONOTONIC) > until)
 			return -ETIMEDOUT;
-		if (c->stop && atomic_load(c->stop))
+		if (c->is_off && c->is_off(c->arg))
 			return -ECANCELED;
 		if (poll(p->fds, 2, CHILDRUN_LOOK_MS) < 0 && errno != EINTR)
 			return -errno;
@@ -167,6 +167,7 @@ int childrun(const struct childrun *c, struct buf *out, char *err, size_t cap, i
 		close(p.fds[0].fd);
 	if (p.fds[1].fd >= 0)
 		close(p.fds[1].fd);
-	*ret_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	*ret_status =
+		WIFSIGNALED(status) ? CHILDRUN_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
 	return r;
 }

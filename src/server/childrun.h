@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 
-#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,13 +18,19 @@ struct childrun {
 	const char *dir;         /* to run in */
 	int64_t limit_ns;        /* then it is killed */
 	uint64_t memory;         /* bytes of address space */
-	const atomic_bool *stop; /* true: it is killed too; NULL: never */
+	/* Asked every tenth of a second at least: true, it is killed too; NULL: never. */
+	bool (*is_off)(const void *arg);
+	const void *arg;
 };
 
 /* Run it, standard input empty; what it prints goes into *out until that is full (out->error is
  * -EFBIG then and it is killed), what it says on stderr into err (cut to cap, cleaned). 0 and
- * *ret_status its exit status (128 and the signal's number if it was killed), -ETIMEDOUT, -EFBIG,
- * -ECANCELED, or -errno if it could not be started. */
+ * *ret_status its exit status (CHILDRUN_SIGNALLED and the signal's number if a signal ended it,
+ * one of the two before that if it could not become the program), -ETIMEDOUT, -EFBIG,
+ * -ECANCELED (is_off), or -errno if it could not be started. */
+#define CHILDRUN_NO_FOLDER 126
+#define CHILDRUN_NO_PROGRAM 127
+#define CHILDRUN_SIGNALLED 128
 int childrun(const struct childrun *c, struct buf *out, char *err, size_t cap, int *ret_status);
 
 #endif

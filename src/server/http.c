@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,18 @@ const char *http_field(const struct http_request *r, const char *name)
 
 	return call ? call->http->api->lookup_connection_value(call->mhd, MHD_HEADER_KIND, name)
 		    : NULL;
+}
+
+/* While its answer is made a connection is nobody's to close, so its descriptor stays. */
+bool http_is_gone(const struct http_request *r)
+{
+	const struct http_call *call = r->of;
+	struct pollfd fd = {.events = POLLRDHUP};
+
+	if (!call || !call->conn)
+		return false;
+	fd.fd = call->conn->fd;
+	return poll(&fd, 1, 0) > 0;
 }
 
 static struct http_conn *http_conn_of(struct http *h, struct MHD_Connection *mhd)

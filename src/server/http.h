@@ -45,6 +45,10 @@ struct http_request {
 
 /* A field of the head, NULL: it is not there. */
 const char *http_field(const struct http_request *r, const char *name);
+/* Is nobody there any more who would read the answer? Who has ended the own side of the
+ * connection counts as gone, as no more than that is seen of one who has closed it. By any
+ * thread until the answer is given; takes a call of the kernel. */
+bool http_is_gone(const struct http_request *r);
 /* Has the client the version with this ETag? Then an empty answer with it becomes 304. */
 bool http_knows(const struct http_request *r, const char *etag);
 

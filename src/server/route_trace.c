@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,9 @@
 #define TRACE_VIEW_CACHE (64u << 20)
 #define TRACE_VIEW_MAX (64u << 20)
 #define TRACE_VIEW_AT_ONCE 2u
+#define TRACE_VIEW_WAITING 4u /* with these two, half of the server's workers */
 #define TRACE_VIEW_NS 60000000000LL
+#define TRACE_VIEW_AGAIN_S "5"
 #define TRACE_VIEW_SPACE (4ull << 30)
 #define TRACE_VIEW_MEMORY "--memory=512M"
 #define TRACE_VIEW_WITH 64u
@@ -98,7 +101,7 @@ static void *trace_view_make(struct server *s)
 	struct trace_view_state *state = xcalloc(1, sizeof(*state));
 
 	(void)s;
-	state->cache = answercache_new(TRACE_VIEW_CACHE, TRACE_VIEW_AT_ONCE);
+	state->cache = answercache_new(TRACE_VIEW_CACHE, TRACE_VIEW_AT_ONCE, TRACE_VIEW_WAITING);
 	return state;
 }
 
@@ -120,6 +123,7 @@ static const struct server_part trace_view_part = {trace_view_make, trace_view_s
 
 struct trace_view_ask {
 	const struct route_ask *a;
+	struct trace_view_state *state;
 	const struct trace_view *view;
 	char dir[PATH_MAX];                                /* of the run */
 	char *args[TRACE_VIEW_ARGS + TRACE_VIEW_WITH + 2]; /* owned */
@@ -168,6 +172,25 @@ static bool trace_view_find(struct trace_view_ask *q, struct http_reply *reply)
 		return false;
 	}
 	return q->view != NULL;
+}
+
+/* One event is one question: of it there is no part. */
+static bool trace_view_check_event(const struct trace_view_ask *q, struct http_reply *reply)
+{
+	size_t i;
+
+	if (!param_text(q->a, "event"))
+		return true;
+	for (i = 0; i < ARRAY_LEN(trace_view_params); i++) {
+		if (strcmp(trace_view_params[i].name, "event") == 0 ||
+		    !param_text(q->a, trace_view_params[i].name))
+			continue;
+		reply_error(reply, 400, "bad-parameter",
+			    "event goes with no other parameter, but there is %s, too.",
+			    trace_view_params[i].name);
+		return false;
+	}
+	return true;
 }
 
 /* A number in ms, or steps as FROM:TO, and nothing else. */
@@ -331,6 +354,30 @@ static void trace_view_type(const struct trace_view_ask *q, struct http_reply *r
 	}
 }
 
+static void trace_view_busy(struct http_reply *reply, const char *what, const char *more)
+{
+	reply_error(reply, 503, "busy", "%s: %s.", what, more);
+	http_header(reply, "Retry-After", TRACE_VIEW_AGAIN_S);
+}
+
+/* The program ended before it could say anything of the file. */
+static void trace_view_broke(const struct trace_view_ask *q, int status, struct http_reply *reply)
+{
+	int sig = status - CHILDRUN_SIGNALLED;
+
+	if (sig > 0)
+		reply_error(reply, 500, "trace-failed",
+			    "lapse trace %s was ended by signal %d (%s). It will be again unless "
+			    "the file changes%s.",
+			    q->view->sub, sig, strsignal(sig),
+			    sig == SIGKILL ? ", or there is more memory" : "");
+	else
+		reply_error(reply, 500, "trace-failed", "lapse trace %s could not begin: its %s.",
+			    q->view->sub,
+			    status == CHILDRUN_NO_FOLDER ? "folder cannot be entered"
+							 : "program cannot be run");
+}
+
 static void trace_view_failed(const struct trace_view_ask *q, int r, int status, const char *said,
 			      struct http_reply *reply)
 {
@@ -344,10 +391,9 @@ static void trace_view_failed(const struct trace_view_ask *q, int r, int status,
 			    "The answer has more than %u MiB; ask for some steps or one sheet.",
 			    TRACE_VIEW_MAX >> 20);
 	else if (r)
-		reply_error(reply, 503, "busy", "lapse trace could not be run: %s.", strerror(-r));
-	else if (status >= 126)
-		reply_error(reply, 503, "busy", "lapse trace %s ended with status %d: %.300s",
-			    q->view->sub, status, said);
+		trace_view_busy(reply, "lapse trace could not be run", strerror(-r));
+	else if (status >= CHILDRUN_NO_FOLDER)
+		trace_view_broke(q, status, reply);
 	else
 		reply_error(reply, 422, "no-trace", "%.600s", *said ? said : "It is no trace.");
 }
@@ -360,9 +406,18 @@ static bool trace_view_is_good(const struct trace_view_ask *q, int status, const
 	return status == 0;
 }
 
-static void trace_view_run(const struct trace_view_ask *q, struct trace_view_state *state,
-			   struct http_reply *reply)
+/* Nobody waits for it any more. */
+static bool trace_view_is_off(const void *arg)
 {
+	const struct trace_view_ask *q = arg;
+
+	return atomic_load(&q->state->stop) || http_is_gone(q->a->request);
+}
+
+static void trace_view_run(const struct trace_view_ask *q, struct http_reply *reply)
+{
+	const struct answercache_wait wait = {TRACE_VIEW_NS, trace_view_is_off, q};
+	struct answercache *cache = q->state->cache;
 	const char *program = server_asked(q->a->server)->program;
 	struct childrun child = {
 		.program = program ? program : "/proc/self/exe",
@@ -370,21 +425,22 @@ static void trace_view_run(const struct trace_view_ask *q, struct trace_view_sta
 		.dir = q->dir,
 		.limit_ns = TRACE_VIEW_NS,
 		.memory = TRACE_VIEW_SPACE,
-		.stop = &state->stop,
+		.is_off = trace_view_is_off,
+		.arg = q,
 	};
 	enum answercache_found found;
 	int status = 0, r;
 	char said[1024];
 
 	reply->body.max = TRACE_VIEW_MAX;
-	found = answercache_get(state->cache, buf_str(&q->key), TRACE_VIEW_NS, &reply->body);
+	found = answercache_get(cache, buf_str(&q->key), &wait, &reply->body);
 	if (found == ANSWERCACHE_BUSY) {
-		reply_error(reply, 503, "busy", "Other traces are being read; ask again.");
+		trace_view_busy(reply, "Other traces are being read", "ask again");
 	} else if (found == ANSWERCACHE_MAKE) {
 		r = childrun(&child, &reply->body, said, sizeof(said), &status);
 		if (!r && !trace_view_is_good(q, status, &reply->body))
 			r = -EBADMSG;
-		answercache_put(state->cache, buf_str(&q->key), r ? NULL : &reply->body);
+		answercache_put(cache, buf_str(&q->key), r ? NULL : &reply->body);
 		if (r) {
 			trace_view_failed(q, r == -EBADMSG ? 0 : r, status, said, reply);
 			return;
@@ -396,13 +452,13 @@ static void trace_view_run(const struct trace_view_ask *q, struct trace_view_sta
 
 static void trace_view_answer(const struct route_ask *a, struct http_reply *reply)
 {
-	struct trace_view_state *state = server_part(a->server, &trace_view_part);
-	struct trace_view_ask q = {.a = a};
+	struct trace_view_ask q = {.a = a, .state = server_part(a->server, &trace_view_part)};
 	struct server_run *run;
 	bool good;
 
 	buf_init(&q.key, 1u << 20);
-	if (!trace_view_find(&q, reply) || !trace_view_check(&q, reply))
+	if (!trace_view_find(&q, reply) || !trace_view_check_event(&q, reply) ||
+	    !trace_view_check(&q, reply))
 		return;
 	run = server_take_run(a->server, a->args[0], reply);
 	if (!run)
@@ -416,7 +472,7 @@ static void trace_view_answer(const struct route_ask *a, struct http_reply *repl
 		snprintf(reply->etag, sizeof(reply->etag), "W/\"%016" PRIx64 "\"",
 			 map_hash(buf_str(&q.key), q.key.len));
 		if (!http_knows(a->request, reply->etag))
-			trace_view_run(&q, state, reply);
+			trace_view_run(&q, reply);
 	}
 	trace_view_ask_done(&q);
 }
@@ -460,7 +516,8 @@ static const struct param trace_params[] = {
 	 .type = PARAM_INT,
 	 .lo = 0,
 	 .hi = UINT32_MAX,
-	 .help = "Of timeline: instead, all about the event at this place of traceEvents."},
+	 .help = "Of timeline: instead, all about the event at this place of traceEvents; goes "
+		 "with nothing else."},
 	{0},
 };
 

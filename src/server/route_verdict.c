@@ -15,6 +15,7 @@
 #include "server/stepread.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static void *verdict_make(struct server *s)
 	struct verdict_state *state = xcalloc(1, sizeof(*state));
 
 	(void)s;
-	state->cache = answercache_new(VERDICT_CACHE, VERDICT_AT_ONCE);
+	state->cache = answercache_new(VERDICT_CACHE, VERDICT_AT_ONCE, UINT_MAX);
 	state->age = answerage_new();
 	return state;
 }
@@ -508,6 +509,7 @@ static bool verdict_of(const struct route_ask *a, struct server_run *run, bool i
 	struct verdict_state *state = server_part(a->server, &verdict_part);
 	bool may_be_old = run->is_live && !is_new && !param_text(a, "from") && !param_text(a, "to");
 	uint64_t question = ask_question(a) ^ map_hash(run->id, strlen(run->id)), version;
+	const struct answercache_wait wait = {.ns = VERDICT_WAIT_NS};
 	enum answercache_found found;
 	char key[320];
 
@@ -517,7 +519,7 @@ static bool verdict_of(const struct route_ask *a, struct server_run *run, bool i
 		return true;
 	snprintf(key, sizeof(key), "%s %llx %llx %d", run->id, (unsigned long long)question,
 		 (unsigned long long)version, run->is_live);
-	found = answercache_get(state->cache, key, VERDICT_WAIT_NS, &reply->body);
+	found = answercache_get(state->cache, key, &wait, &reply->body);
 	if (found == ANSWERCACHE_MAKE && version != run->version) {
 		answercache_put(state->cache, key, NULL);
 		return false;

@@ -5,16 +5,19 @@ import contextlib
 import gzip
 import json
 import os
+import select
 import shutil
 import sqlite3
 import struct
 import sys
 from array import array
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, wait_for
 from serving import Serving
 from trace_maker import DATA, make_trace, write_trace
 
@@ -256,7 +259,9 @@ def test_timeline_is_merged(served):
     ("timeline", "?from=-1", (400, "bad-parameter")), ("timeline", "?from=nan", (400, "bad-parameter")),
     ("timeline", "?events=9", (400, "bad-parameter")), ("timeline", "?event=x", (400, "bad-parameter")),
     ("timeline", "?event=-1", (400, "bad-parameter")), ("timeline", "?event=4294967295", (422, "no-trace")),
-    ("timeline", "?event=1&from=2", (422, "no-trace")), ("summary", "?event=1", (400, "bad-parameter")), ("top", "?steps=--help", (400, "bad-parameter")),
+    ("timeline", "?event=1&from=2", (400, "bad-parameter")), ("timeline", "?event=0&events=1000", (400, "bad-parameter")),
+    ("timeline", "?to=1&event=0", (400, "bad-parameter")), ("timeline", "?event=0&steps=1:2", (400, "bad-parameter")),
+    ("summary", "?event=1", (400, "bad-parameter")), ("top", "?steps=--help", (400, "bad-parameter")),
     ("top", "?sort=nonsense", (422, "no-trace")), ("idle", "?rule=plugin", (400, "bad-parameter")),
     ("idle", "?rule=hta", None), ("convert", "", (404, "no-such-route")), ("stacks", "", (404, "no-such-route"))])
 def test_parameters(served, view, query, want):
@@ -270,6 +275,112 @@ def test_what_is_no_trace(served):
     (served.folder / "bomb.trace.json.gz").write_bytes(gzip.compress(b"[" + b" " * 50_000_000))
     assert served.get(path(served, "trace", "timeline", "bomb.trace.json.gz")).status in (200, 422)
     assert served.get("/healthz").status == 200
+
+
+class Child:
+    """What runs in place of `lapse trace`: a script, which writes its pid down first. $real is
+    lapse itself, and $go a file that is not there before go()."""
+
+    def __init__(self, folder, program):
+        self.real, self.asked, self.flag = program, folder / "asked", folder / "go"
+        self.program = folder / "lapse"
+        shutil.copy(program, self.program)
+
+    def becomes(self, script):
+        new = self.program.with_name("new")
+        new.write_text(f"#!/bin/sh\nreal={self.real} go={self.flag}\necho $$ >> {self.asked}\n{script}\n")
+        new.chmod(0o755)
+        new.replace(self.program)
+
+    def pids(self):
+        return self.asked.read_text().split() if self.asked.exists() else []
+
+    def go(self):
+        self.flag.touch()
+
+
+@pytest.fixture
+def child(lapse, tmp_path):
+    folder = tmp_path / "child"
+    folder.mkdir()
+    one = Child(folder, lapse.program)
+    lapse.program = str(one.program)
+    return one
+
+
+@pytest.fixture
+def held(child, served):
+    """Views are made only when child.go() was called."""
+    child.becomes('while [ ! -e "$go" ]; do sleep 0.05; done; exec "$real" "$@"')
+    yield child
+    child.go()
+
+
+def line(server, number):
+    """One of many questions that have different answers."""
+    return path(server, "trace", "timeline", *TRACE.split("/"), query=f"?events={1000 + number}")
+
+
+def sockets(server):
+    """How many the server has open: listening ones, and one of each client whose answer is not over."""
+    found = 0
+    for one in Path(f"/proc/{server.process.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found += os.readlink(one).startswith("socket:")
+    return found
+
+
+def test_many_views_leave_room(held, served):
+    """Two are made, four wait, all others are told at once; all else is answered."""
+    with ThreadPoolExecutor(14) as pool:
+        asked = [pool.submit(served.get, line(served, i), timeout=100) for i in range(14)]
+        try:
+            assert wait_for(lambda: sum(a.done() for a in asked) >= 8, 30)
+            assert served.get("/api/v1/info").status == 200
+            assert served.get(path(served, "artifacts")).status == 200
+            refused = [a for a in asked if a.done()]
+            assert len(refused) == 8
+        finally:
+            held.go()
+    for answer in (a.result() for a in refused):
+        assert code(answer) == (503, "busy") and int(answer.head["retry-after"]) > 0
+    assert [a.result().status for a in asked if a not in refused] == [200] * 6
+    assert served.get(line(served, 99)).status == 200
+
+
+def test_who_has_gone_is_not_worked_for(held, served):
+    """The process ends, places are free again, and those who waited are given none."""
+
+    def ask(number):
+        connection = served.connect()
+        connection.sendall(f"GET {line(served, number)} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        return connection
+
+    idle = sockets(served)
+    for turn in range(2):
+        made = [ask(10 * turn + i) for i in range(2)]
+        assert wait_for(lambda: len(held.pids()) == 2 * turn + 2, 30)
+        wait = [ask(10 * turn + i) for i in range(2, 7)]
+        told, _, _ = select.select(wait, [], [], 30)
+        assert len(told) == 1 and told[0].recv(12) == b"HTTP/1.1 503"
+        for connection in wait + made:
+            connection.close()
+        assert wait_for(lambda: sockets(served) == idle, 30)
+        assert not any(Path("/proc", pid).exists() for pid in held.pids())
+    held.go()
+    assert served.get(line(served, 99)).status == 200
+    assert len(held.pids()) == 5
+
+
+def test_a_view_that_breaks(child, served):
+    """Asking again would not help: that is not called busy."""
+    child.becomes("kill -SEGV $$")
+    answer = served.get(line(served, 0))
+    assert code(answer) == (500, "trace-failed") and "signal 11" in answer.json()["error"]["message"]
+    assert "retry-after" not in answer.head
+    child.program.unlink()
+    answer = served.get(line(served, 0))
+    assert code(answer) == (500, "trace-failed") and "cannot be run" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("kind", ["data_bound", "launch_bound"])

@@ -7,13 +7,16 @@
 #include "server/childrun.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -49,9 +52,38 @@ static void test_child(void **state)
 	assert_int_equal(status, 3);
 	/* Input is empty, a signal is a status, the error is cut. */
 	assert_int_equal(run("cat; kill -9 $$", 20 * SECOND, 1000, out, err, &status), 0);
-	assert_int_equal(status, 137);
+	assert_int_equal(status, CHILDRUN_SIGNALLED + 9);
 	run("yes | head -c 1000 >&2", 20 * SECOND, 1000, out, err, &status);
 	assert_int_equal(strlen(err), 31);
+}
+
+/* The third time that it is asked. */
+static bool is_third(const void *arg)
+{
+	return ++**(unsigned *const *)arg == 3;
+}
+
+/* Nobody wants it any more: it is ended, long before its time. */
+static void test_child_is_off(void **state)
+{
+	unsigned asked = 0, *to = &asked;
+	const struct childrun c = {.program = "/bin/sh",
+				   .argv = (const char *const[]){"sh", "-c", "sleep 100", NULL},
+				   .dir = "/",
+				   .limit_ns = 60 * SECOND,
+				   .memory = 1ull << 32,
+				   .is_off = is_third,
+				   .arg = &to};
+	char err[32];
+	struct buf b;
+	int status;
+
+	(void)state;
+	buf_init(&b, 100);
+	assert_int_equal(childrun(&c, &b, err, sizeof(err), &status), -ECANCELED);
+	assert_int_equal(status, CHILDRUN_SIGNALLED + 9);
+	assert_int_equal(asked, 3);
+	buf_done(&b);
 }
 
 static void test_child_limits(void **state)
@@ -67,12 +99,20 @@ static void test_child_limits(void **state)
 
 	(void)state;
 	assert_int_equal(run("sleep 100", SECOND / 5, 1000, out, err, &status), -ETIMEDOUT);
-	assert_int_equal(status, 137);
+	assert_int_equal(status, CHILDRUN_SIGNALLED + 9);
 	assert_int_equal(run("yes", 60 * SECOND, 1000, out, err, &status), -EFBIG);
 	buf_init(&b, 100);
 	assert_int_equal(childrun(&none, &b, err, sizeof(err), &status), 0);
-	assert_int_equal(status, 127);
+	assert_int_equal(status, CHILDRUN_NO_PROGRAM);
 	buf_done(&b);
+}
+
+static enum answercache_found get(struct answercache *c, const char *key, int64_t ns,
+				  struct buf *out)
+{
+	const struct answercache_wait wait = {.ns = ns};
+
+	return answercache_get(c, key, &wait, out);
 }
 
 static void put(struct answercache *c, const char *key, size_t len)
@@ -81,7 +121,7 @@ static void put(struct answercache *c, const char *key, size_t len)
 
 	buf_init(&made, 1000);
 	buf_init(&out, 1000);
-	assert_int_equal(answercache_get(c, key, SECOND, &out), ANSWERCACHE_MAKE);
+	assert_int_equal(get(c, key, SECOND, &out), ANSWERCACHE_MAKE);
 	while (made.len < len)
 		buf_putc(&made, key[0]);
 	answercache_put(c, key, &made);
@@ -95,7 +135,7 @@ static bool has(struct answercache *c, const char *key)
 	struct buf out;
 
 	buf_init(&out, 1000);
-	found = answercache_get(c, key, SECOND, &out);
+	found = get(c, key, SECOND, &out);
 	if (found == ANSWERCACHE_MAKE)
 		answercache_put(c, key, NULL);
 	else
@@ -107,7 +147,7 @@ static bool has(struct answercache *c, const char *key)
 /* 100 bytes: the one that was not used for longest goes. */
 static void test_cache(void **state)
 {
-	struct answercache *c = answercache_new(100, 2);
+	struct answercache *c = answercache_new(100, 2, UINT_MAX);
 
 	(void)state;
 	put(c, "a", 40);
@@ -127,7 +167,7 @@ static void test_cache(void **state)
 /* Small answers are bounded in number. */
 static void test_cache_many(void **state)
 {
-	struct answercache *c = answercache_new(1 << 20, 2);
+	struct answercache *c = answercache_new(1 << 20, 2, UINT_MAX);
 	char key[16];
 	unsigned i;
 
@@ -148,7 +188,7 @@ static void *waits(void *arg)
 	uintptr_t found;
 
 	buf_init(&out, 1000);
-	found = answercache_get(arg, "x", 30 * SECOND, &out);
+	found = get(arg, "x", 30 * SECOND, &out);
 	if (found == ANSWERCACHE_HIT && strcmp(buf_str(&out), "made") != 0)
 		found = 99;
 	buf_done(&out);
@@ -158,7 +198,7 @@ static void *waits(void *arg)
 /* Who asks for what is being made gets it when it is; where too many are being made he is told. */
 static void test_cache_waits(void **state)
 {
-	struct answercache *c = answercache_new(100, 1);
+	struct answercache *c = answercache_new(100, 1, UINT_MAX);
 	struct buf made, out;
 	pthread_t thread;
 	void *found;
@@ -166,15 +206,80 @@ static void test_cache_waits(void **state)
 	(void)state;
 	buf_init(&made, 100);
 	buf_init(&out, 100);
-	assert_int_equal(answercache_get(c, "x", 0, &out), ANSWERCACHE_MAKE);
-	assert_int_equal(answercache_get(c, "y", SECOND / 100, &out), ANSWERCACHE_BUSY);
-	assert_int_equal(answercache_get(c, "x", SECOND / 100, &out), ANSWERCACHE_BUSY);
+	assert_int_equal(get(c, "x", 0, &out), ANSWERCACHE_MAKE);
+	assert_int_equal(get(c, "y", SECOND / 100, &out), ANSWERCACHE_BUSY);
+	assert_int_equal(get(c, "x", SECOND / 100, &out), ANSWERCACHE_BUSY);
 	assert_int_equal(pthread_create(&thread, NULL, waits, c), 0);
 	buf_puts(&made, "made");
 	answercache_put(c, "x", &made);
 	pthread_join(thread, &found);
 	assert_int_equal((uintptr_t)found, ANSWERCACHE_HIT);
 	buf_done(&made);
+	buf_done(&out);
+	answercache_free(c);
+}
+
+static atomic_bool is_asked, is_off;
+
+static bool off(const void *arg)
+{
+	(void)arg;
+	atomic_store(&is_asked, true);
+	return atomic_load(&is_off);
+}
+
+static const struct answercache_wait patient = {3600 * SECOND, off, NULL};
+
+static void *waits_for_y(void *arg)
+{
+	struct buf out;
+	uintptr_t found;
+
+	buf_init(&out, 1000);
+	found = answercache_get(arg, "y", &patient, &out);
+	buf_done(&out);
+	return (void *)found;
+}
+
+/* It holds the lock when it asks whether it is off: who locks after that finds it waiting. */
+static pthread_t begin_to_wait(struct answercache *c)
+{
+	pthread_t thread;
+
+	atomic_store(&is_off, false);
+	atomic_store(&is_asked, false);
+	assert_int_equal(pthread_create(&thread, NULL, waits_for_y, c), 0);
+	while (!atomic_load(&is_asked))
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	return thread;
+}
+
+/* One makes, one waits: there is no place for a third, until the one who waits has gone. */
+static void test_cache_has_few_places(void **state)
+{
+	struct answercache *c = answercache_new(100, 1, 1);
+	pthread_t thread;
+	struct buf out;
+	void *found;
+
+	(void)state;
+	buf_init(&out, 100);
+	assert_int_equal(get(c, "x", 0, &out), ANSWERCACHE_MAKE);
+	thread = begin_to_wait(c);
+	assert_int_equal(get(c, "z", 3600 * SECOND, &out), ANSWERCACHE_BUSY);
+	atomic_store(&is_off, true);
+	pthread_join(thread, &found);
+	assert_int_equal((uintptr_t)found, ANSWERCACHE_BUSY);
+	/* Who has gone is given nothing to make. */
+	answercache_put(c, "x", NULL);
+	assert_int_equal(answercache_get(c, "y", &patient, &out), ANSWERCACHE_BUSY);
+	assert_int_equal(get(c, "y", 0, &out), ANSWERCACHE_MAKE);
+	/* The place is free again: the next one waits, and makes what could not be made. */
+	thread = begin_to_wait(c);
+	answercache_put(c, "y", NULL);
+	pthread_join(thread, &found);
+	assert_int_equal((uintptr_t)found, ANSWERCACHE_MAKE);
+	answercache_put(c, "y", NULL);
 	buf_done(&out);
 	answercache_free(c);
 }
@@ -204,9 +309,14 @@ static void test_age(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_child),       cmocka_unit_test(test_child_limits),
-		cmocka_unit_test(test_cache),       cmocka_unit_test(test_cache_many),
-		cmocka_unit_test(test_cache_waits), cmocka_unit_test(test_age),
+		cmocka_unit_test(test_child),
+		cmocka_unit_test(test_child_is_off),
+		cmocka_unit_test(test_child_limits),
+		cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_cache_many),
+		cmocka_unit_test(test_cache_waits),
+		cmocka_unit_test(test_cache_has_few_places),
+		cmocka_unit_test(test_age),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
