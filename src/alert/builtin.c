@@ -78,7 +78,7 @@ const struct rule_about builtin_about[] = {
 	 "training losses, and learning rates",
 	 "3 of 5 values are above the usual (median of 32) by over {limit} times their scatter, or one by 5 times that; where the learning rate more than doubled or steps begin again: above where it has been",
 	 "If it does not come down by itself: go back to a checkpoint before it, skip these batches, clip gradients or lower the learning rate.",
-	 "the program records no loss"},
+	 "the program records no loss that need only fall (docs/alerts.md)"},
 	{"disk-filling", "Disk is filling",
 	 "filesystem/available of filesystem/total, of each mount",
 	 "a line through the last 10 minutes reaches the end within an hour, from 80 % on; or over 95 % is taken, and more than when the run began",

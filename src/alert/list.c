@@ -88,7 +88,7 @@ static int list_event(void *arg, const struct store_event *e)
 {
 	struct list_reading *r = arg;
 	char id[ALERTS_ID_MAX], state[16];
-	const char *o;
+	const char *o, *p;
 	uint64_t at;
 
 	if (!e->kind || strcmp(e->kind, WATCH_KIND) != 0 || !e->attrs)
@@ -104,7 +104,8 @@ static int list_event(void *arg, const struct store_event *e)
 	if (strcmp(state, "firing") == 0) {
 		list_begin(r, o, e, id);
 	} else if (strcmp(state, "resolved") == 0 && map_get(&r->by_id, id, strlen(id), &at)) {
-		r->a->items[at].state = ALERTS_RESOLVED;
+		p = jsonwalk_get(o, "ended");
+		r->a->items[at].state = p && *p == 't' ? ALERTS_ENDED : ALERTS_RESOLVED;
 		r->a->items[at].until_ns = r->a->items[at].to_ns = e->time_ns;
 	}
 	return 0;

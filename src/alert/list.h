@@ -34,7 +34,7 @@
 enum alerts_state {
 	ALERTS_ACTIVE,
 	ALERTS_RESOLVED,
-	ALERTS_ENDED /* it fired when the run, or who watched it, ended */
+	ALERTS_ENDED /* it fired when its process, the run or who watched it ended */
 };
 
 struct alerts_item {

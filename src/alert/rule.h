@@ -20,8 +20,8 @@ enum rule_test {
 	RULE_BELOW,    /* bad below limit, good from clear on */
 	RULE_MULTIPLE, /* bad from limit times the running median on, good below clear times it */
 	RULE_SURGE,    /* bad if it is above what is usual by limit times its scatter (surge.h) */
-	RULE_RAISED,   /* never bad: for SURGE of the process it is a new beginning if it more than
-			  doubles */
+	RULE_RAISED,   /* never bad: if it more than doubles it is a new beginning for SURGE of its
+			  process, and of those that have no such series */
 	RULE_FORECAST, /* bad if a robust line reaches limit within horizon_ns */
 	RULE_NOT_FINITE, /* bad if NaN or infinite; `hold` in a row after `skip` finite ones, or
 			    `cold` in a row without these (0: never) */
@@ -86,6 +86,10 @@ struct rule_about {
 };
 
 /* ---- the state of a row for one series -------------------------------------------- */
+
+/* When a program's process ends what fires FROM_PROGRAM for its series is over: nothing comes
+ * that could end it, and the next process must not wait for that. Not so OF_QUIET: it lasts until
+ * a step of any process ends; nor OF_OUTCOME, which comes last. */
 
 enum rule_at {
 	RULE_OK,

@@ -13,7 +13,6 @@
 #include <time.h>
 
 #define WATCH_TICK_NS 1000000000LL
-#define WATCH_AHEAD_NS 60000000000LL /* a program's own times may be so far ahead */
 
 static struct watch *watch_of(struct sink *s)
 {
@@ -53,7 +52,12 @@ static void watch_note_process(struct watch *w, const struct sink_process *p, ui
 	if (map_get(&w->uids, &id, sizeof(id), &before))
 		watch_lose(w, before, p->dropped);
 	map_put(&w->uids, &id, sizeof(id), p->dropped);
-	if (!p->end_ns || (*at & WATCH_ENDED))
+	if (!p->end_ns)
+		return;
+	/* Also when it is said again, after a commit that failed. */
+	if (*at & WATCH_PROGRAM)
+		watch_gone(w, id, p->end_ns);
+	if (*at & WATCH_ENDED)
 		return;
 	*at |= WATCH_ENDED;
 	if (!(*at & WATCH_STEPPED))

@@ -7,9 +7,9 @@
  *
  * The event's attributes: {"alert": ID, "rule", "state": "firing" or "resolved", "host",
  * "series" (as people write it), "series_id", "of_id", "value", "limit", "unit", "since_ns",
- * "from_ns", "to_ns" (resolved)}; numbers that are not known are null, times are decimal
- * strings. What
- * is watched, and how, is the attribute WATCH_ATTR of the run's first process.
+ * "from_ns", "to_ns" (resolved), "ended": true (resolved since its process ended)}; numbers
+ * that are not known are null, times are decimal strings. What is watched, and how, is the
+ * attribute WATCH_ATTR of the run's first process.
  *
  * Time is that of what is recorded, so that a run that is read afterwards, or made up, has
  * the alerts that it would have had. One thread.

@@ -16,10 +16,10 @@
 
 #define WATCH_ID_MAX (RULE_NAME_MAX + 8)
 #define WATCH_SERIES_TEXT 256
-#define WATCH_NAMES_MAX                                                                            \
-	8192u          /* series with a name of their own in alerts; others have a number          \
-			*/
-#define WATCH_LOADS 17 /* tree/cpu, and the power of so many GPUs less one */
+/* Series with a name of their own in alerts; others have a number. */
+#define WATCH_NAMES_MAX 8192u
+#define WATCH_AHEAD_NS 60000000000LL /* a program's own times may be so far ahead */
+#define WATCH_LOADS 17               /* tree/cpu, and the power of so many GPUs less one */
 
 /* An alert that is told. */
 struct watch_alert {
@@ -120,6 +120,7 @@ struct watch {
 	int64_t settled_ns; /* since when it is; 0: it is not */
 	struct map lanes;   /* ring, lane -> records lost, as last told */
 	uint64_t lost;
+	int64_t rate_ns; /* of the last learning rate; 0: none was told */
 	struct map uids; /* process id -> dropped */
 	struct watch_event queue[WATCH_QUEUE_MAX];
 	unsigned n_queue;
@@ -128,7 +129,16 @@ struct watch {
 enum watch_process {
 	WATCH_PROGRAM = 1, /* a trainer, a worker */
 	WATCH_STEPPED = 2,
-	WATCH_ENDED = 4
+	WATCH_ENDED = 4,
+	WATCH_RATED = 8 /* it has told a learning rate */
+};
+
+/* Why an alert is over. */
+enum watch_why {
+	WATCH_WHY_GOOD, /* what it looked at became so */
+	WATCH_WHY_BETTER,
+	WATCH_WHY_UNREAD,
+	WATCH_WHY_PROCESS /* it was bad to the end of its process */
 };
 
 /* watch.c: an event of an alert goes in at once, and again if its commit fails. Takes the
@@ -144,12 +154,14 @@ void watch_name(const struct watch *w, uint32_t id, char out[WATCH_SERIES_TEXT])
 void watch_sample(struct watch *w, struct watch_slot *slot, const struct sink_sample *v);
 void watch_tick(struct watch *w);
 void watch_supersede(struct watch *w, struct watch_row *row);
+/* A program's process has ended (may be said again): so have alerts of what it recorded. */
+void watch_gone(struct watch *w, uint32_t process, int64_t time_ns);
 
 /* watch_say.c: an alert begins (state->since_ns; the alert's series fields are set), ends. */
 void watch_fire(struct watch *w, struct watch_row *row, struct watch_alert *a, int64_t time_ns,
 		double usual, double left_s);
 void watch_resolve(struct watch *w, struct watch_row *row, struct watch_alert *a, int64_t time_ns,
-		   const char *why);
+		   enum watch_why why);
 /* Text of WATCH_ATTR. */
 void watch_describe(const struct watch *w, struct buf *out);
 

@@ -36,7 +36,7 @@ static void watch_make_id(const struct watch *w, const struct watch_row *row, st
 }
 
 static char *watch_attrs(const struct watch *w, const struct watch_row *row,
-			 const struct watch_alert *a, int64_t to_ns)
+			 const struct watch_alert *a, int64_t to_ns, enum watch_why why)
 {
 	const struct rule *r = &row->rule;
 	bool has_value = r->what != RULE_OF_OUTCOME;
@@ -62,6 +62,8 @@ static char *watch_attrs(const struct watch *w, const struct watch_row *row,
 	attrs_put_ns(&j, "from_ns", a->from_ns);
 	if (to_ns)
 		attrs_put_ns(&j, "to_ns", to_ns);
+	if (why == WATCH_WHY_PROCESS)
+		json_kbool(&j, "ended", true);
 	json_object_end(&j);
 	copy = xstrdup(buf_str(&text));
 	buf_done(&text);
@@ -87,22 +89,25 @@ void watch_fire(struct watch *w, struct watch_row *row, struct watch_alert *a, i
 	buf_printf(&text, "%s: ", about ? about->title : r->name);
 	rule_text(r->text, &says, &text);
 	watch_queue(w, a->process, time_ns, r->severity, xstrdup(buf_str(&text)),
-		    watch_attrs(w, row, a, 0));
+		    watch_attrs(w, row, a, 0, WATCH_WHY_GOOD));
 	buf_done(&text);
 }
 
 void watch_resolve(struct watch *w, struct watch_row *row, struct watch_alert *a, int64_t time_ns,
-		   const char *why)
+		   enum watch_why why)
 {
+	static const char *const words[] = {[WATCH_WHY_GOOD] = "",
+					    [WATCH_WHY_BETTER] = "; it is read better now",
+					    [WATCH_WHY_UNREAD] = "; it is not read any more",
+					    [WATCH_WHY_PROCESS] = "; its process ended"};
 	const struct rule_about *about = builtin_find(row->rule.name);
 	char lasted[FMT_MAX];
 
 	fmt_seconds(lasted, (double)(time_ns - a->since_ns) / 1e9);
 	watch_queue(w, a->process, time_ns, 1,
-		    xasprintf("%s: over after %s%s%s%s%s", about ? about->title : row->rule.name,
-			      lasted, a->series[0] ? ": " : "", a->series, why ? "; " : "",
-			      why ? why : ""),
-		    watch_attrs(w, row, a, time_ns));
+		    xasprintf("%s: over after %s%s%s%s", about ? about->title : row->rule.name,
+			      lasted, a->series[0] ? ": " : "", a->series, words[why]),
+		    watch_attrs(w, row, a, time_ns, why));
 }
 
 /* ---- what is looked at ------------------------------------------------------------------- */
@@ -199,7 +204,7 @@ void watch_end(struct watch *w, const struct run_outcome *o)
 	a.series[0] = '\0';
 	watch_queue(w, a.process, o->end_ns, severity,
 		    xasprintf("%s: %s", builtin_find("crash")->title, text),
-		    watch_attrs(w, row, &a, 0));
+		    watch_attrs(w, row, &a, 0, WATCH_WHY_GOOD));
 	free(text);
 	w->sink.ops->commit(&w->sink);
 }

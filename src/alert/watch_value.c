@@ -21,6 +21,7 @@
 #define WATCH_CPUS 0.25               /* fewer say nothing of whether a program works */
 #define WATCH_WORKING 0.7             /* of the usual power or CPUs */
 #define WATCH_COOL_MAX 6              /* a pause after an alert doubles so often at most */
+#define WATCH_RATE_NS 5000000000LL    /* so long a rate may be read after what it does to losses */
 #define WATCH_STEP_MAX_NS 1e17        /* three years; a longer step is none */
 
 /* ---- beginning and ending an alert ------------------------------------------------------------
@@ -58,10 +59,11 @@ static struct watch_alert *watch_new_alert(struct watch *w, struct watch_row *ro
 }
 
 static void watch_end_alert(struct watch *w, struct watch_row *row, struct watch_alert **at,
-			    int64_t time_ns, const char *why)
+			    int64_t time_ns, enum watch_why why)
 {
 	if (!*at)
 		return;
+	time_ns = time_ns > (*at)->since_ns ? time_ns : (*at)->since_ns;
 	watch_resolve(w, row, *at, time_ns, why);
 	free(*at);
 	*at = NULL;
@@ -75,7 +77,7 @@ static void watch_row_step(struct watch *w, struct watch_row *row, enum rule_ver
 	enum rule_news news = rule_step(&row->rule, &row->state, w->now_ns, v);
 
 	if (news == RULE_RESOLVED)
-		watch_end_alert(w, row, &row->alert, w->now_ns, NULL);
+		watch_end_alert(w, row, &row->alert, w->now_ns, WATCH_WHY_GOOD);
 	if (news != RULE_FIRED)
 		return;
 	row->alert = watch_new_alert(w, row, at->series, at->since_ns, at->value);
@@ -94,7 +96,7 @@ void watch_supersede(struct watch *w, struct watch_row *row)
 		struct watch_instance *in = &w->instances[i];
 
 		if (&w->rows[in->row] == row) {
-			watch_end_alert(w, row, &in->alert, w->now_ns, "it is read better now");
+			watch_end_alert(w, row, &in->alert, w->now_ns, WATCH_WHY_BETTER);
 			memset(&in->state, 0, sizeof(in->state));
 		}
 	}
@@ -119,7 +121,7 @@ static void watch_trip(struct watch *w, struct watch_slot *slot, struct watch_ro
 }
 
 static void watch_untrip(struct watch *w, struct watch_slot *slot, struct watch_row *row,
-			 int64_t time_ns)
+			 int64_t time_ns, enum watch_why why)
 {
 	slot->flags &= (uint8_t)~WATCH_TRIPPED;
 	row->tripped--;
@@ -127,7 +129,7 @@ static void watch_untrip(struct watch *w, struct watch_slot *slot, struct watch_
 		return;
 	row->state.at = RULE_OK;
 	row->state.cool_ns = time_ns + row->rule.cooldown_ns;
-	watch_end_alert(w, row, &row->alert, time_ns, NULL);
+	watch_end_alert(w, row, &row->alert, time_ns, why);
 }
 
 static void watch_nan(struct watch *w, struct watch_slot *slot, const struct sink_sample *v)
@@ -139,7 +141,7 @@ static void watch_nan(struct watch *w, struct watch_slot *slot, const struct sin
 		slot->bad = 0;
 		slot->good += slot->good < UINT8_MAX;
 		if ((slot->flags & WATCH_TRIPPED) && slot->good >= r->clear_n)
-			watch_untrip(w, slot, row, v->time_ns);
+			watch_untrip(w, slot, row, v->time_ns, WATCH_WHY_GOOD);
 		return;
 	}
 	if (slot->bad == 0) {
@@ -258,16 +260,32 @@ static bool watch_multiple(const struct rule *r, struct watch_instance *in, doub
 	return true;
 }
 
-/* A rate that more than doubles is a new beginning for the losses of its process. */
-static void watch_rate(struct watch *w, struct watch_instance *in, double x)
+/* A rate that more than doubles is a new beginning for the losses of its process, and of those
+ * that tell none: mostly one rank does so for all. */
+static void watch_rate(struct watch *w, struct watch_instance *in, int64_t time_ns, double x)
 {
 	size_t i;
 
-	for (i = 1; in->has_mean && x > 2 * in->mean && i < w->n_instances; i++)
-		if (w->instances[i].surge && w->instances[i].process == in->process)
-			surge_again(w->instances[i].surge);
+	w->processes[in->process] |= WATCH_RATED;
+	for (i = 1; in->has_mean && x > 2 * in->mean && i < w->n_instances; i++) {
+		const struct watch_instance *of = &w->instances[i];
+
+		if (of->surge &&
+		    (of->process == in->process || !(w->processes[of->process] & WATCH_RATED)))
+			surge_again(of->surge);
+	}
 	in->has_mean = true;
 	in->mean = x;
+	in->state.last_ns = time_ns;
+	w->rate_ns = time_ns > w->rate_ns ? time_ns : w->rate_ns;
+}
+
+/* Another process tells the rate, and what it told when the loss rose is not read yet. */
+static bool watch_awaits_rate(const struct watch *w, const struct watch_instance *in,
+			      int64_t since_ns, int64_t time_ns)
+{
+	return w->rate_ns && !(w->processes[in->process] & WATCH_RATED) && since_ns > w->rate_ns &&
+	       time_ns - w->rate_ns < WATCH_RATE_NS;
 }
 
 static enum rule_verdict watch_surge(const struct rule *r, struct watch_instance *in,
@@ -307,7 +325,7 @@ static void watch_judged(struct watch *w, struct watch_row *row, struct watch_in
 	if (news == RULE_RESOLVED) {
 		if (in->surge && in->alert)
 			watch_rest(row, time_ns);
-		watch_end_alert(w, row, &in->alert, time_ns, NULL);
+		watch_end_alert(w, row, &in->alert, time_ns, WATCH_WHY_GOOD);
 	}
 	if (news != RULE_FIRED)
 		return;
@@ -325,6 +343,8 @@ static void watch_look(struct watch *w, struct watch_instance *in, const struct 
 	struct watch_row *row = &w->rows[in->row];
 	const struct rule *r = &row->rule;
 	struct watch_reading at = {.value = v->value, .limit = r->limit, .usual = NAN};
+	/* What is read again after a commit that failed was seen. */
+	const bool is_again = v->time_ns < in->state.last_ns;
 	enum rule_verdict verdict;
 	double left_s = NAN;
 
@@ -347,13 +367,15 @@ static void watch_look(struct watch *w, struct watch_instance *in, const struct 
 		at.limit = r->limit * at.usual;
 		break;
 	case RULE_RAISED:
-		watch_rate(w, in, at.value);
+		if (!is_again)
+			watch_rate(w, in, v->time_ns, at.value);
 		return;
 	case RULE_SURGE:
-		/* What is read again after a commit that failed was seen. */
-		if (v->time_ns < in->state.last_ns)
+		if (is_again)
 			return;
 		verdict = watch_surge(r, in, v, &at);
+		if (verdict == RULE_BAD && watch_awaits_rate(w, in, at.since_ns, v->time_ns))
+			verdict = RULE_BETWEEN;
 		break;
 	default:
 		verdict = rule_judge(r, at.value, NAN);
@@ -361,6 +383,42 @@ static void watch_look(struct watch *w, struct watch_instance *in, const struct 
 	if (verdict == RULE_BAD && !watch_is_open(w, r, in, at.value))
 		verdict = RULE_BETWEEN;
 	watch_judged(w, row, in, v->time_ns, verdict, &at, left_s);
+}
+
+static void watch_gone_instance(struct watch *w, struct watch_instance *in, int64_t time_ns)
+{
+	struct watch_row *row = &w->rows[in->row];
+
+	if (row->rule.from != RULE_FROM_PROGRAM || in->state.at == RULE_OK)
+		return;
+	/* Its end may be known less exactly than its values. */
+	time_ns = time_ns > in->state.last_ns ? time_ns : in->state.last_ns;
+	if (in->state.at == RULE_FIRING)
+		in->state.cool_ns = time_ns + row->rule.cooldown_ns;
+	in->state.at = RULE_OK;
+	in->state.n = 0;
+	if (in->surge && in->alert)
+		watch_rest(row, time_ns);
+	watch_end_alert(w, row, &in->alert, time_ns, WATCH_WHY_PROCESS);
+}
+
+void watch_gone(struct watch *w, uint32_t process, int64_t time_ns)
+{
+	bool any = false;
+	size_t i;
+
+	/* What a program says of itself need not be a time. */
+	if (time_ns > w->wall_ns + WATCH_AHEAD_NS)
+		time_ns = w->now_ns;
+	for (i = 0; i < builtin_n_rules; i++)
+		any = any || w->rows[i].tripped;
+	for (i = 0; any && i < w->n_slots; i++)
+		if (w->slots[i].owner == process && (w->slots[i].flags & WATCH_TRIPPED))
+			watch_untrip(w, &w->slots[i], &w->rows[w->slots[i].nan - 1], time_ns,
+				     WATCH_WHY_PROCESS);
+	for (i = 1; i < w->n_instances; i++)
+		if (w->instances[i].process == process)
+			watch_gone_instance(w, &w->instances[i], time_ns);
 }
 
 /* ---- a sample
@@ -502,8 +560,7 @@ static void watch_look_for_lost(struct watch *w)
 		if (!in->alert || w->now_ns - in->state.last_ns < WATCH_LOST_NS ||
 		    w->rows[in->row].rule.from != RULE_FROM_MACHINE)
 			continue;
-		watch_end_alert(w, &w->rows[in->row], &in->alert, w->now_ns,
-				"it is not read any more");
+		watch_end_alert(w, &w->rows[in->row], &in->alert, w->now_ns, WATCH_WHY_UNREAD);
 		memset(&in->state, 0, sizeof(in->state));
 	}
 }

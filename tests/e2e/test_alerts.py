@@ -183,6 +183,26 @@ def test_nan_in_a_program(lapse, sick):
     assert '{"alert"' not in shown and "{..}" not in shown.split("Last events")[-1]
 
 
+def test_nan_to_the_end(lapse, sick):
+    """That the process has ended made nothing better: what to do is still said."""
+    done, answer = record(lapse, sick, "broken")
+    assert done.returncode == 0
+    assert [(a["rule"], a["state"]) for a in answer["alerts"]] == [("nan", "ended")]
+    assert answer["alerts"][0]["until_ns"] is not None
+    assert "its process ended" in lapse("show").stdout
+    assert "\nnan: Stop, and go on from the last good checkpoint" in lapse("alerts").stdout
+
+
+def test_losses_that_are_left_alone(lapse, sick):
+    """There is a loss, but none that a jump says something of."""
+    done, answer = record(lapse, sick, "duel")
+    assert done.returncode == 0
+    state = {r["rule"]: (r["state"], r["why"]) for r in answer["rules"]}
+    assert state["loss-spike"] == (
+        "cannot-look", "the program records no loss that need only fall (docs/alerts.md)")
+    assert state["nan"] == ("ok", None)
+
+
 def test_failure(lapse, sick):
     done, answer = record(lapse, sick, "exit")
     assert done.returncode == 3

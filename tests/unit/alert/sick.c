@@ -2,7 +2,8 @@
  *
  * sick.c - a trainer for the end-to-end tests of alerts: sick WHAT [SECONDS]. 40 steps of
  * 20 ms with a loss; then what WHAT says: healthy, nan, stall (SECONDS without a step, then
- * some more), evaluation (the same within a span), exit (status 3).
+ * some more), evaluation (the same within a span), exit (status 3), broken (NaN to the end), duel
+ * (a loss of two that play against each other).
  */
 #include <lapse/lapse.h>
 
@@ -19,13 +20,15 @@ static void pause_s(double s)
 	nanosleep(&t, NULL);
 }
 
+static const char *name = "loss";
+
 static void train(int from, int to, double value)
 {
 	static struct lapse_metric loss;
 	int i;
 
 	if (!from)
-		loss = lapse_gauge("loss", "nat", NULL, NULL);
+		loss = lapse_gauge(name, "nat", NULL, NULL);
 	for (i = from; i < to; i++) {
 		lapse_step_begin(i);
 		pause_s(0.02);
@@ -44,6 +47,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "sick: %s\n", lapse_error());
 		return 1;
 	}
+	if (strcmp(what, "duel") == 0)
+		name = "d_loss";
 	train(0, 40, 2);
 	if (strcmp(what, "nan") == 0)
 		train(40, 60, NAN);
@@ -54,7 +59,7 @@ int main(int argc, char **argv)
 		pause_s(seconds);
 		lapse_span_end(span);
 	}
-	train(60, 100, 2);
+	train(60, 100, strcmp(what, "broken") == 0 ? NAN : 2);
 	if (strcmp(what, "exit") == 0)
 		exit(3);
 	lapse_close();

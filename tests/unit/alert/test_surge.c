@@ -152,6 +152,21 @@ static void strays(void **state)
 	assert_int_equal(put(4), SURGE_IS_HIGH);
 }
 
+/* What rises while nobody is told becomes usual: of 256 distances the upper 32nd is the 9th. 16
+ * values later than that it is 1, and the limit 8 * 0.375 above 2. */
+static void unheeded(void **state)
+{
+	int n;
+
+	(void)state;
+	calm(600, 2);
+	for (n = 1; n <= 25; n++)
+		assert_int_equal(put(3), n < 3 ? SURGE_IS_BETWEEN : SURGE_IS_HIGH);
+	assert_int_not_equal(put(3), SURGE_IS_HIGH);
+	assert_near(s.limit, 5);
+	calm(600, 3);
+}
+
 /* From an earlier step on, or with a larger rate, up to 10 and half of it all is well. */
 static void new_beginnings(void **state)
 {
@@ -379,6 +394,7 @@ int main(void)
 		cmocka_unit_test_setup(limit_of_a_rise, setup),
 		cmocka_unit_test_setup(one_alone, setup),
 		cmocka_unit_test_setup(strays, setup),
+		cmocka_unit_test_setup(unheeded, setup),
 		cmocka_unit_test_setup(new_beginnings, setup),
 		cmocka_unit_test_setup(frozen, setup),
 		cmocka_unit_test_setup(healthy_curves, setup),
