@@ -89,6 +89,65 @@ test("NaN only, and a run that was killed for memory", async () => {
 	await page.done();
 });
 
+/** Answers to such addresses come when the returned function is called. */
+async function hold(page, addresses) {
+	let release;
+	const held = new Promise((done) => (release = done));
+
+	await page.route(addresses, async (route) => {
+		await held;
+		await route.continue();
+	});
+	return release;
+}
+
+const PROGRAM = /\/assets\/app-[^/]*\.js$/;
+
+test("the program cannot be had: a sentence, and no picture over it", async () => {
+	const page = await open(`${url}/#/runs`, { expect: ["ERR_FAILED", "dynamically imported"] });
+
+	await page.route(PROGRAM, (route) => route.abort());
+	await page.goto(at("finished"));
+	await page.reload();
+	await page.locator("#app").getByText("The page could not be loaded: lapse has been stopped or updated.").waitFor();
+	assert.equal(await page.locator(".first").count(), 0);
+	await page.unroute(PROGRAM);
+	await page.getByRole("button", { name: "Reload" }).click();
+	await page.charts(1);
+	await page.done();
+});
+
+test("the first picture is there before the program, and only over the page that was asked for", async () => {
+	const page = await open(`${url}/#/runs`);
+	const again = async (hash) => {
+		await page.evaluate((to) => history.replaceState(null, "", to), hash);
+		await page.reload({ waitUntil: "commit" });
+	};
+	const overview = `#/run/${ids.finished}/overview`;
+	let start = await hold(page, PROGRAM);
+
+	await again(overview);
+	await page.locator(".first canvas[data-drawn]").waitFor();
+	start();
+	await page.locator("main#main [data-chart=loss] canvas").waitFor();
+	await page.waitForFunction(() => !document.querySelector(".first"));
+	await page.unroute(PROGRAM);
+	start = await hold(page, PROGRAM);
+	const answer = await hold(page, new RegExp(`/api/v1/runs/${ids.finished}(/query.*)?$`));
+	const came = page.waitForResponse(/\/query\?series=loss&/);
+
+	await again(overview);
+	await page.waitForFunction(() => window.lapseFirst && document.readyState !== "loading");
+	await page.evaluate(() => (location.hash = "#/compare"));
+	answer();
+	await (await came).finished();
+	await page.waitForTimeout(200);
+	assert.equal(await page.locator(".first").count(), 0, "the picture of a run over another page");
+	start();
+	await page.locator("main#main").waitFor();
+	await page.done();
+});
+
 test("dark, and on a phone", async () => {
 	const dark = await open(at("finished"), { dark: true });
 

@@ -161,6 +161,8 @@ for (const dark of [false, true])
 		// The kernel of the second operator begins after 0.85 ms of 29.99 and takes 0.21 ms.
 		const at = (ms) => box.x + (box.width * ms) / 29.99;
 
+		await page.mouse.click(at(0.95), box.y + 142, { button: "right" });
+		await chosen(null);
 		await page.mouse.click(at(0.95), box.y + 142);
 		await chosen("8");
 		await event.getByRole("heading", { name: "sm90_gemm_f16" }).waitFor();
@@ -193,7 +195,16 @@ for (const dark of [false, true])
 test("an event of an address that the trace has not", async () => {
 	const page = await open(file(ONE, "timeline") + "&event=999999", { expect: ["422"] });
 
-	await page.getByRole("region", { name: "Event" }).getByText("there is no event with a begin and an end at place 999999").waitFor();
+	const event = page.getByRole("region", { name: "Event" });
+
+	await event.getByText("there is no event with a begin and an end at place 999999").waitFor();
+	const again = page.waitForRequest(/event=999999/);
+
+	await event.getByRole("button", { name: "Try again" }).click();
+	await again;
+	await event.getByText("there is no event with a begin and an end at place 999999").waitFor();
+	await page.evaluate(() => (location.hash = location.hash.replace("999999", "8")));
+	await event.getByRole("heading", { name: "sm90_gemm_f16" }).waitFor();
 	await page.done();
 });
 

@@ -2,13 +2,15 @@
 //
 // The script in the page itself (vite.config.ts puts it there): asks for data as soon as the
 // page has come, draws what it can, then loads the program.
-import { endFirstPaint, firstPaint } from "./firstpaint";
+import { endFirstPaint, firstPaint, node } from "./firstpaint";
 import { DARK, LIGHT } from "./palette";
-import { chartWidth, preloadPage, type Answers } from "./preload";
+import { preloadPage, type Answers } from "./preload";
 import { isDark, themeShow } from "./theme";
 
 const program = (document.currentScript as HTMLScriptElement).dataset.program as string;
 const answers: Answers = new Map();
+/** With the program running, the first picture goes at the latest after so long. */
+const LATEST_MS = 4000;
 
 const after = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
@@ -31,15 +33,27 @@ async function load(drawn: Promise<unknown>): Promise<void> {
 	await import(/* @vite-ignore */ new URL(program, document.baseURI).href);
 }
 
+/** A script that failed to load does so until the page is loaded anew. */
+function failed(e: unknown): void {
+	const again = node("button", "button", "Reload");
+
+	console.error(e);
+	endFirstPaint();
+	again.onclick = () => location.reload();
+	document.getElementById("app")?.replaceChildren(node("p", "state", "The page could not be loaded: lapse has been stopped or updated. ", again));
+}
+
 function first(): void {
-	const page = innerWidth;
-	const asked = preloadPage(answers, location.hash, page);
+	const asked = preloadPage(answers, location.hash, innerWidth);
 
 	window.lapseFirst = { answers, end: endFirstPaint };
+	// The picture is of the page that was asked for.
+	addEventListener("hashchange", endFirstPaint, { once: true });
+	load(!asked ? Promise.resolve() : parsed()
+		.then(() => firstPaint(asked.run, asked.loss, [...(isDark() ? DARK : LIGHT)]))
+		.then(shown, () => undefined)).then(() => setTimeout(endFirstPaint, LATEST_MS), failed);
+	// After all else: the program comes, whatever the browser says to a question for what it keeps.
 	themeShow();
-	void load(!asked ? Promise.resolve() : parsed()
-		.then(() => firstPaint(asked.run, asked.loss, Math.floor(chartWidth(page)), [...(isDark() ? DARK : LIGHT)]))
-		.then(shown, () => undefined));
 }
 
 first();

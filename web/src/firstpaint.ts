@@ -4,7 +4,7 @@
 // the two answers that were asked in advance while the program is still being loaded. It lies
 // over the page, has its measures, and goes as soon as the page has drawn the same.
 import { decodeColumns, type QuerySeries } from "./columns";
-import type { Answer } from "./preload";
+import { chartWidth, type Answer } from "./preload";
 
 const TITLES = ["Overview", "Training", "System", "Phases", "Traces", "Alerts", "Export"];
 const LEFT = 54;
@@ -23,7 +23,7 @@ interface Head {
 let root: HTMLElement | null = null;
 let isOver = false;
 
-function node(tag: string, className: string, ...children: (Node | string)[]): HTMLElement {
+export function node(tag: string, className: string, ...children: (Node | string)[]): HTMLElement {
 	const e = document.createElement(tag);
 
 	e.className = className;
@@ -90,7 +90,7 @@ function draw(canvas: HTMLCanvasElement, series: readonly QuerySeries[], width: 
 }
 
 /** From the answers of preloadPage(). */
-export async function firstPaint(run: Promise<Answer>, loss: Promise<Answer>, width: number, colors: string[]): Promise<void> {
+export async function firstPaint(run: Promise<Answer>, loss: Promise<Answer>, colors: string[]): Promise<void> {
 	const [a, b] = await Promise.all([run, loss]);
 
 	if (!a.response.ok || !b.response.ok) return;
@@ -99,6 +99,8 @@ export async function firstPaint(run: Promise<Answer>, loss: Promise<Answer>, wi
 
 	if (isOver || answer.groups.length === 0) return;
 	const canvas = document.createElement("canvas");
+	// Of a page that is empty yet: its layout costs nothing.
+	const width = Math.floor(chartWidth(innerWidth, document.documentElement.clientWidth));
 	const head = node("header", "run-head", node("h1", "", node("bdi", "", d.run.name.slice(0, 70))), node("span", "badge", d.status), node("span", "muted run-id", d.run.id));
 	const last = d.loss?.last;
 	const figures = node("div", "figures",
@@ -116,6 +118,4 @@ export async function firstPaint(run: Promise<Answer>, loss: Promise<Answer>, wi
 				node("div", "grid two", node("figure", "chart", node("figcaption", "", node("span", "chart-title", "Loss")), node("div", "plot", canvas))))));
 	root.setAttribute("aria-hidden", "true");
 	document.body.append(root);
-	addEventListener("hashchange", endFirstPaint, { once: true });
-	setTimeout(endFirstPaint, 4000);
 }

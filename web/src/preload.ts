@@ -21,12 +21,20 @@ declare global {
 	}
 }
 
+/** An answer that nobody has read is dropped so long after it came. */
+export const FRESH_MS = 5000;
+
+/** Where an answer is kept: beside a scroll bar, which first.ts cannot know of, a chart may ask
+ * for a step of points less. */
+const keyOf = (address: string) => address.replace(/points=\d+/, "");
+
 /** The answer that was asked for in advance, once. */
 export function preloaded(address: string): Promise<Response> | undefined {
 	const answers = globalThis.window?.lapseFirst?.answers;
-	const answer = answers?.get(address);
+	const key = keyOf(address);
+	const answer = answers?.get(key);
 
-	answers?.delete(address);
+	answers?.delete(key);
 	return answer?.then(({ response, body }) => new Response(body, response));
 }
 
@@ -36,9 +44,9 @@ export function pointsFor(width: number): number {
 	return Math.min(4096, Math.max(200, Math.ceil(width / 200) * 200));
 }
 
-/** As wide as a chart on the overview will be, in a window so wide. */
-export function chartWidth(page: number): number {
-	const main = Math.min(page, 2200);
+/** As wide as a chart on the overview will be, in a window so wide; inner: without its scroll bar. */
+export function chartWidth(page: number, inner = page): number {
+	const main = Math.min(inner, 2200);
 
 	return page >= 900 ? (main - 32 - 12) / 2 - 18 : main - (page <= 700 ? 20 : 32) - 18;
 }
@@ -46,13 +54,15 @@ export function chartWidth(page: number): number {
 function preload(answers: Answers, address: string): Promise<Answer> {
 	const answer = fetch(address, { credentials: "same-origin", headers: { Accept: "application/json" } })
 		.then(async (response) => ({ response, body: await response.arrayBuffer() }));
+	const key = keyOf(address);
+	const age = () => void setTimeout(() => answers.delete(key), FRESH_MS);
 
-	answer.catch(() => undefined); // who takes it is told
-	answers.set(address, answer);
+	answer.then(age, age); // who takes it is told of a failure
+	answers.set(key, answer);
 	return answer;
 }
 
-/** Of an address of a run's overview: the run, and its loss. */
+/** Of an address of a run's overview in a window so wide: the run, and its loss. */
 export function preloadPage(answers: Answers, hash: string, page: number): { run: Promise<Answer>; loss: Promise<Answer> } | null {
 	const [, id, query = ""] = /^#\/run\/([\w.-]+)(?:\/overview)?\/?(?:\?(.*))?$/.exec(hash) ?? [];
 	const q = new URLSearchParams(query);

@@ -9,6 +9,7 @@ const listeners = new Set<() => void>();
 const prefers = () => (typeof matchMedia === "undefined" ? null : matchMedia("(prefers-color-scheme: dark)"));
 
 function stored(): Theme {
+	// Where a browser keeps nothing, naming localStorage is already an error.
 	try {
 		const v = localStorage.getItem(KEY);
 
@@ -21,7 +22,7 @@ function stored(): Theme {
 let chosen: Theme | undefined; // asked for when needed: the browser takes its time to answer
 
 function choice(): Theme {
-	return (chosen ??= typeof localStorage === "undefined" ? "system" : stored());
+	return (chosen ??= stored());
 }
 
 export function isDark(): boolean {

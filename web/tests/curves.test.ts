@@ -14,6 +14,7 @@ function timeline(rows: [string, string, Bar[]][]): Timeline {
 
 	return {
 		head: { categories: CATEGORIES, lanes } as unknown as Timeline["head"],
+		laneOf: new Map(),
 		rows: Uint32Array.from(rows.flatMap(([, , b], i) => [i, 0, (first += b.length) - b.length, b.length])),
 		start: Float64Array.from(bars, (b) => b[0]), dur: Float32Array.from(bars, (b) => b[1]), name: new Uint32Array(bars.length),
 		event: new Uint32Array(0), count: Uint32Array.from(bars, (b) => b[3] ?? 1), category: Uint8Array.from(bars, (b) => CATEGORIES.indexOf(b[2] ?? "kernel")), nameOf: () => "",

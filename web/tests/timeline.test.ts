@@ -140,6 +140,14 @@ describe("locate", () => {
 		expect(at(103, 5, host)).toEqual([1, 3]);
 		expect(at(104, 2, stream)).toEqual([2, 4]);
 	});
+	it("knows the lanes by their names; of two with the same names the first", () => {
+		const two = decodeTimeline(bytes([[0, 0, 0, 1], [1, 0, 1, 1], [2, 0, 2, 1]], [[0, 5, 0, 1, 1], [0, 5, 0, 1, 1], [0, 5, 0, 1, 1]], ["a"], [stream, host, host]));
+
+		expect([...t.laneOf].sort()).toEqual([["device GPU 0 stream 7", 1], ["host python 7 thread 7", 0]]);
+		expect(two.laneOf.get("host python 7 thread 7")).toBe(1);
+		expect(locate(two, { ...host, event: 101, name: "", start_ms: 0, dur_ns: 0 })).toEqual([1, 1]);
+		expect(locate(two, { ...host, event: 102, name: "", start_ms: 0, dur_ns: 0 })).toBe(null);
+	});
 	it("finds the bar that stands for it", () => {
 		expect(at(55, 6, stream)).toEqual([2, 5]);
 		expect(at(105, 5.5, stream)).toEqual([2, 5]);

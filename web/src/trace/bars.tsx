@@ -79,9 +79,8 @@ export function Bars({ t, detail, label, height: highest, search, range, onRange
 	}, [shown, needle]);
 	// Of each row, px from the top; NaN: in no lane of the whole.
 	const tops = useMemo(() => {
-		const lanes = new Map(t.head.lanes.map((l, i) => [laneKey(l), i]));
 		const of = shown.head.lanes.map((l) => {
-			const i = lanes.get(laneKey(l)) ?? -1;
+			const i = t.laneOf.get(laneKey(l)) ?? -1;
 
 			return AXIS + (place.top[i] ?? NaN) + (l.kind === "flame" ? 0 : TITLE);
 		});
@@ -303,6 +302,7 @@ export function Bars({ t, detail, label, height: highest, search, range, onRange
 			<canvas
 				ref={canvas} style={{ height: `${height}px` }} tabIndex={0} role="img" aria-label={`${label}. Arrows move, plus and minus zoom, 0 shows all${onPick ? ", J follows an event's arrow, comma and full stop go to its neighbours" : ""}.`} onKeyDown={keys}
 				onPointerDown={(e) => {
+					if (e.button !== 0) return;
 					drag.current = { x: e.clientX, y: e.clientY, moved: false };
 					e.currentTarget.setPointerCapture(e.pointerId);
 				}}

@@ -31,6 +31,8 @@ export interface Head {
 /** Bars of a row are neighbours, sorted by start, and do not overlap. */
 export interface Timeline {
 	head: Head;
+	/** The place of a lane in head.lanes, by its laneKey(). */
+	laneOf: ReadonlyMap<string, number>;
 	/** Of each row: lane, depth, first bar, number of bars. */
 	rows: Uint32Array;
 	start: Float64Array;
@@ -42,6 +44,11 @@ export interface Timeline {
 	category: Uint8Array;
 	nameOf: (name: number) => string;
 }
+
+export const laneKey = (l?: Pick<Spot, "process" | "thread" | "kind">) => `${l?.kind} ${l?.process} ${l?.thread}`;
+
+/** Of lanes with the same names the first. */
+const lanesOf = (lanes: readonly Lane[]) => new Map(lanes.map((l, i) => [laneKey(l), i] as const).reverse());
 
 const even = (n: number) => (n + 7) & ~7;
 
@@ -72,7 +79,7 @@ export function decodeTimeline(buffer: ArrayBuffer): Timeline {
 	const known = new Map<number, string>();
 
 	return {
-		head, rows, start, dur, name, count, event, category,
+		head, laneOf: lanesOf(head.lanes), rows, start, dur, name, count, event, category,
 		nameOf: (i) => {
 			let s = known.get(i);
 
@@ -167,11 +174,9 @@ export interface Picked extends Spot {
 	links_left_out: number;
 }
 
-export const laneKey = (l?: Pick<Spot, "process" | "thread" | "kind">) => `${l?.kind} ${l?.process} ${l?.thread}`;
-
 /** The row and bar of an event; of one that a longer bar stands for, that bar; null: it is not there. */
 export function locate(t: Timeline, e: Spot): [row: number, bar: number] | null {
-	const lane = t.head.lanes.findIndex((l) => laneKey(l) === laneKey(e));
+	const lane = t.laneOf.get(laneKey(e));
 	let near: [number, number] | null = null;
 
 	for (let r = 0; 4 * r < t.rows.length; r++) {
@@ -253,11 +258,14 @@ export function flame(s: Speedscope, which = 0): Timeline {
 		return (h >>> 3) % 8;
 	};
 
+	const lanes = [{ process: "", thread: "", kind: "flame", depths: depths.length, events: first }];
+
 	return {
 		head: {
 			file: profile?.name ?? "", rank: null, first_ms: 0, last_ms: root.total, from_ms: 0, to_ms: root.total, events: first, bars: first, merged_ms: 0, left_out: 0,
-			categories: [], lanes: [{ process: "", thread: "", kind: "flame", depths: depths.length, events: first }], steps: [], notes: [],
+			categories: [], lanes, steps: [], notes: [],
 		},
+		laneOf: lanesOf(lanes),
 		rows: Uint32Array.from(rows), start: Float64Array.from(all("start")), dur: Float32Array.from(all("dur")), name, count: new Uint32Array(first).fill(1), event: name,
 		category: Uint8Array.from(name, (n) => hue(nameOf(n))), nameOf,
 	};

@@ -105,6 +105,23 @@ function Picture({ t, label, start, onRange, children, ...bars }: Pick<Parameter
 	);
 }
 
+/** A value once it has stayed for so long, the first one at once; else null. */
+function useSettled(value: string, ms: number): string | null {
+	const [settled, settle] = useState<string | null>(value);
+
+	useEffect(() => {
+		const timer = setTimeout(() => settle(value), ms);
+
+		return () => {
+			clearTimeout(timer);
+			settle(null);
+		};
+	}, [value]);
+	return settled === value ? value : null;
+}
+
+/** Each question starts a process of the server: not one for each of some quick clicks. */
+const CLICKS_MS = 150;
 const EVENTS = [300_000, 1000, 1_000_000] as const;
 const read = async (address: string, signal: AbortSignal) => decodeTimeline(await getBytes(address, signal));
 
@@ -183,7 +200,8 @@ export function TimelineView({ run, file }: ViewProps) {
 	const [want, setWant] = useState<[number, number] | null>(null);
 	const detail = useView<Timeline>(run, "timeline", file, want && { events, from: want[0].toFixed(3), to: want[1].toFixed(3) }, read);
 	const [event, setEvent] = useParam("event");
-	const one = useView<Picked>(run, "timeline", file, event ? { event } : null, json);
+	const settled = useSettled(event, CLICKS_MS);
+	const one = useView<Picked>(run, "timeline", file, settled ? { event: settled } : null, json);
 	const picked = one.data && String(one.data.event) === event ? one.data : null;
 	const t = answer.data;
 	const used = useMemo(() => new Set(t?.category), [t]);
@@ -206,7 +224,7 @@ export function TimelineView({ run, file }: ViewProps) {
 	return (
 		<Picture
 			key={file + start} t={t} detail={detail.data} label={`Timeline of ${file}`} height={540} start={start} onRange={look}
-			picked={picked} onPick={(e) => setEvent(e == null ? "" : String(e))} below={(jump) => <Event e={picked} asked={!!event} error={one.error} jump={jump} />}
+			picked={picked} onPick={(e) => setEvent(e == null ? "" : String(e))} below={(jump) => <Event e={picked} asked={!!event} answer={one} jump={jump} />}
 		>
 			<span class="shares-legend">{t.head.categories.map((c, i) => used.has(i) && <span key={c}><i class="swatch" style={{ "--c": (dark ? DARK : LIGHT)[i % 8] }} /> {c}</span>)}</span>
 			<span class="spring" />
