@@ -279,6 +279,19 @@ int client_flush(struct client *c)
 	return c->sink->ops->samples(c->sink, c->batch, n);
 }
 
+/* Definitions that are new. */
+static int client_read_defs(struct client *c)
+{
+	int err = reader_defs(&c->reader, client_on_def, c);
+
+	if (err == -EBADMSG)
+		err = client_event(c, c->start_ns, SINK_STEP_NONE, 3, "registry-damaged",
+				   "the definitions of this process are damaged: records of "
+				   "later ones are not stored",
+				   "");
+	return err > 0 ? 0 : err;
+}
+
 static int client_drain_lane(struct client *c, uint32_t lane, void *buf, size_t cap, uint64_t *room)
 {
 	const struct wire_rec *first;
@@ -292,6 +305,9 @@ static int client_drain_lane(struct client *c, uint32_t lane, void *buf, size_t 
 		err = reader_drain(&c->reader, lane, buf, most < cap ? most : cap, &first, &n);
 		if (!err && !reader_is_whole(&c->reader))
 			err = -EIO;
+		/* Once more: a record may be of a metric that was defined since. */
+		if (!err && n > 0)
+			err = client_read_defs(c);
 		if (!err && n > 0)
 			err = decode_records(c, lane, first, n);
 		if (n)
@@ -350,16 +366,8 @@ static int client_drain_ctl(struct client *c)
 int client_drain(struct client *c, void *buf, size_t cap, uint64_t *room)
 {
 	uint32_t lanes = c->reader.ring.lanes, lane = c->next_lane, i;
-	int err = 0;
+	int err = client_read_defs(c);
 
-	err = reader_defs(&c->reader, client_on_def, c);
-	if (err == -EBADMSG)
-		err = client_event(c, c->start_ns, SINK_STEP_NONE, 3, "registry-damaged",
-				   "the definitions of this process are damaged: records of "
-				   "later ones are not stored",
-				   "");
-	if (err > 0)
-		err = 0;
 	for (i = 0; i < lanes && *room && !err; i++) {
 		lane = (c->next_lane + i) % lanes;
 		err = client_drain_lane(c, lane, buf, cap, room);

@@ -30,15 +30,30 @@ static char dir[64];
 static int rings = -1;
 static unsigned char buf[WIRE_REC_SLOTS_MAX * WIRE_SLOT * 4] __attribute__((aligned(64)));
 
+/* The ring of the only child. */
+static void find_ring(char ring[256])
+{
+	struct dirent *e;
+	DIR *d;
+
+	snprintf(ring, 256, "%s/rings", dir);
+	rings = open(ring, O_RDONLY | O_DIRECTORY);
+	ring[0] = '\0';
+	d = fdopendir(openat(rings, ".", O_RDONLY | O_DIRECTORY));
+	while (d && (e = readdir(d)))
+		if (strstr(e->d_name, ".ring"))
+			snprintf(ring, 256, "%s", e->d_name);
+	closedir(d);
+	assert_true(ring[0]);
+}
+
 /* Run fn in a child with a fresh library; kill it with SIGKILL afterwards if
  * kill_it. Returns the name of its ring. */
 static void in_child(void (*fn)(void), bool kill_it, char ring[256])
 {
 	int ready[2], status;
 	char byte;
-	struct dirent *e;
 	pid_t pid;
-	DIR *d;
 
 	assert_int_equal(pipe(ready), 0);
 	pid = fork();
@@ -63,15 +78,7 @@ static void in_child(void (*fn)(void), bool kill_it, char ring[256])
 		kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(kill_it ? WIFSIGNALED(status) : WIFEXITED(status) && !WEXITSTATUS(status));
-	snprintf(ring, 256, "%s/rings", dir);
-	rings = open(ring, O_RDONLY | O_DIRECTORY);
-	ring[0] = '\0';
-	d = fdopendir(openat(rings, ".", O_RDONLY | O_DIRECTORY));
-	while (d && (e = readdir(d)))
-		if (strstr(e->d_name, ".ring"))
-			snprintf(ring, 256, "%s", e->d_name);
-	closedir(d);
-	assert_true(ring[0]);
+	find_ring(ring);
 }
 
 static void forget(void)
@@ -332,6 +339,76 @@ static void test_lanes_in_turn(void **state)
 	memory_sink_free(m);
 }
 
+static int ask_late[2], tell_late[2];
+static int (*series_before)(struct sink *s, const struct sink_series *d, uint32_t *ret_id);
+
+static void *record_late(void *arg)
+{
+	lapse_set(lapse_gauge("late", "", "", NULL), 2);
+	return arg;
+}
+
+/* Records in its first lane, and when it is told to, something new in the next. */
+static void be_late(void)
+{
+	pthread_t thread;
+	char byte;
+
+	setenv("LAPSE_RENDEZVOUS", dir, 1);
+	unsetenv("RANK");
+	if (lapse_open(NULL) < 0)
+		_exit(9);
+	lapse_set(lapse_gauge("early", "", "", NULL), 1);
+	if (write(tell_late[1], "x", 1) != 1 || read(ask_late[0], &byte, 1) != 1)
+		_exit(8);
+	if (pthread_create(&thread, NULL, record_late, NULL) || pthread_join(thread, NULL))
+		_exit(7);
+	if (write(tell_late[1], "x", 1) != 1)
+		_exit(6);
+	alarm(30); /* a test that failed does not end it */
+	pause();
+}
+
+static int series_after_late(struct sink *s, const struct sink_series *d, uint32_t *ret_id)
+{
+	char byte;
+
+	if (!strcmp(d->name, "early") &&
+	    (write(ask_late[1], "x", 1) != 1 || read(tell_late[0], &byte, 1) != 1))
+		return -EIO;
+	return series_before(s, d, ret_id);
+}
+
+/* A metric that is defined while lanes are read: its records are in a later lane already. */
+static void test_defined_meanwhile(void **state)
+{
+	struct memory_sink *m = memory_sink_new();
+	struct sink_ops ops = *m->sink.ops;
+	char ring[256], byte;
+	struct client *c;
+	double value;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(ask_late) | pipe(tell_late), 0);
+	pid = fork();
+	if (pid == 0)
+		be_late();
+	assert_int_equal(read(tell_late[0], &byte, 1), 1);
+	find_ring(ring);
+	series_before = ops.series;
+	ops.series = series_after_late;
+	m->sink.ops = &ops;
+	c = attach(m, ring);
+	assert_int_equal(drain(c), 0);
+	assert_int_equal(memory_values(m, memory_series(m, "late", ""), &value, 1), 1);
+	assert_true(value == 2);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	client_free(c);
+	memory_sink_free(m);
+}
+
 static void record_open_spans(void)
 {
 	struct lapse_metric loss = lapse_gauge("loss", "", "", NULL);
@@ -400,6 +477,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_failed_commit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed_before_ack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lanes_in_turn, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_defined_meanwhile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_crash_tells_what_it_did, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_conflict_first_wins, setup, teardown),
 	};
