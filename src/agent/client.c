@@ -257,14 +257,6 @@ int client_series(struct client *c, uint32_t id, uint32_t *ret)
 	return 0;
 }
 
-int client_own_series(struct client *c, uint32_t *series, const char *name, const char *unit,
-		      const char *help, int kind)
-{
-	struct sink_series s = {c->process, name, "", unit, help, kind, "record"};
-
-	return *series ? 0 : c->sink->ops->series(c->sink, &s, series);
-}
-
 /* ---- draining ---------------------------------------------------------------- */
 
 int client_flush(struct client *c)
@@ -279,8 +271,7 @@ int client_flush(struct client *c)
 	return c->sink->ops->samples(c->sink, c->batch, n);
 }
 
-/* Definitions that are new. */
-static int client_read_defs(struct client *c)
+int client_read_defs(struct client *c)
 {
 	int err = reader_defs(&c->reader, client_on_def, c);
 
@@ -305,9 +296,6 @@ static int client_drain_lane(struct client *c, uint32_t lane, void *buf, size_t 
 		err = reader_drain(&c->reader, lane, buf, most < cap ? most : cap, &first, &n);
 		if (!err && !reader_is_whole(&c->reader))
 			err = -EIO;
-		/* Once more: a record may be of a metric that was defined since. */
-		if (!err && n > 0)
-			err = client_read_defs(c);
 		if (!err && n > 0)
 			err = decode_records(c, lane, first, n);
 		if (n)

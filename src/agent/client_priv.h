@@ -19,9 +19,8 @@ int client_flush(struct client *c);
  * *ret, or the sink's error; *ret is 0 for an id that is not known. */
 int client_series(struct client *c, uint32_t id, uint32_t *ret);
 
-/* A series of the agent's making ("step", "lapse/step/samples", ...). */
-int client_own_series(struct client *c, uint32_t *series, const char *name, const char *unit,
-		      const char *help, int kind);
+/* Take the definitions that are new. All that records use are there once the records are. */
+int client_read_defs(struct client *c);
 
 /* An event of this process. */
 int client_event(struct client *c, int64_t time_ns, int64_t step, int severity, const char *kind,

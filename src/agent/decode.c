@@ -90,6 +90,15 @@ static int decode_span(struct client *c, struct client_lane *l, const struct wir
 	return decode_put(c, series, start, r->step, (double)(end - start), l->tid);
 }
 
+/* A series of the agent's making ("step", "lapse/step/samples", ...). */
+static int decode_own_series(struct client *c, uint32_t *series, const char *name, const char *unit,
+			     const char *help, int kind)
+{
+	struct sink_series s = {c->process, name, "", unit, help, kind, "record"};
+
+	return *series ? 0 : c->sink->ops->series(c->sink, &s, series);
+}
+
 static int decode_step(struct client *c, struct client_lane *l, const struct wire_rec *r)
 {
 	int64_t start = client_utc(c, r->time), end = client_utc(c, r->end);
@@ -97,17 +106,17 @@ static int decode_step(struct client *c, struct client_lane *l, const struct wir
 	int err;
 
 	memcpy(payload, r + 1, sizeof(payload));
-	err = client_own_series(c, &c->step_series, "step", "ns", "a training step, begin to end",
+	err = decode_own_series(c, &c->step_series, "step", "ns", "a training step, begin to end",
 				SINK_SPAN);
 	if (!err)
 		err = decode_put(c, c->step_series, start, r->step, (double)(end - start), l->tid);
 	if (!err && payload[0] >= 0)
-		err = client_own_series(c, &c->samples_series, "lapse/step/samples", "1",
+		err = decode_own_series(c, &c->samples_series, "lapse/step/samples", "1",
 					"samples that a step processed", SINK_COUNTER);
 	if (!err && payload[0] >= 0)
 		err = decode_put(c, c->samples_series, end, r->step, payload[0], l->tid);
 	if (!err && payload[1] >= 0)
-		err = client_own_series(c, &c->tokens_series, "lapse/step/tokens", "1",
+		err = decode_own_series(c, &c->tokens_series, "lapse/step/tokens", "1",
 					"tokens that a step processed", SINK_COUNTER);
 	if (!err && payload[1] >= 0)
 		err = decode_put(c, c->tokens_series, end, r->step, payload[1], l->tid);
@@ -124,7 +133,7 @@ static int decode_epoch(struct client *c, struct client_lane *l, const struct wi
 		snprintf(text, sizeof(text), "epoch %d begins", (int32_t)r->id);
 		return client_event(c, start, r->step, 0, "epoch", text, "");
 	}
-	err = client_own_series(c, &c->epoch_series, "epoch", "ns", "an epoch, begin to end",
+	err = decode_own_series(c, &c->epoch_series, "epoch", "ns", "an epoch, begin to end",
 				SINK_SPAN);
 	return err ? err
 		   : decode_put(c, c->epoch_series, start, r->step,
@@ -225,7 +234,7 @@ int decode_records(struct client *c, uint32_t lane, const struct wire_rec *r, ui
 	const struct wire_rec *end = r + n, *recent[CLIENT_RECENT];
 	struct client_lane *l = &c->lanes[lane];
 	uint64_t seen = 0, i;
-	int err = 0;
+	int err = client_read_defs(c); /* some may be of metrics that were defined since */
 
 	for (; r < end && !err; r += r->slots) {
 		if (r->type >= WIRE_TYPES || !decode_rows[r->type])
