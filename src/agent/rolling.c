@@ -287,6 +287,10 @@ static void rolling_begin(struct rolling *r, const struct wire_anchor *now)
 		r->day = s->start_ns / ROLLING_SECOND / ROLLING_DAY_S;
 		r->told = false;
 		rolling_each(r, rolling_look_at_old);
+	} else if (err == -EEXIST) {
+		/* Of the agent before us, in this same second: the next one has a name of its own.
+		 */
+		r->retry_ns = (int64_t)now->mono_ns + ROLLING_SECOND;
 	} else {
 		if (!r->told)
 			log_error("run %s: cannot be begun: %s", s->id, strerror(-err));

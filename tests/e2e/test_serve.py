@@ -520,7 +520,7 @@ def test_progress_of_a_run(one):
 def test_progress_of_a_live_run(lapse, wait_for):
     live = lapse.start("simulate", "--live", "--speed", "10", "--steps", "100000")
     try:
-        assert wait_for(lambda: lapse.json("ls") and lapse.json("ls")[0]["last_step"])
+        assert wait_for(lambda: any(run.get("last_step") for run in lapse.json("ls")), 20)
         with Serving(lapse) as server:
             def step():
                 return server.get("/api/v1/runs/last").json()["progress"]["step"]

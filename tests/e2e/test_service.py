@@ -222,6 +222,20 @@ def test_a_killed_agents_run_is_lost(lapse, state, config, wait_for):
     assert not list(state.rglob(".recording"))
 
 
+def test_a_start_in_the_second_of_another(lapse, state, config, wait_for):
+    """An id has the second in it: where that is taken, the next one is."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    taken = {(now + datetime.timedelta(seconds=s)).strftime("%Y%m%d-%H%M%S-") + os.uname().nodename
+             for s in range(4)}
+    for name in taken:
+        (state / name).mkdir(parents=True)
+    agent = lapse.start("agent", "--machine")
+    assert wait_for(lambda: {p.name for p in state.iterdir()} - taken, 20)
+    agent.terminate()
+    assert agent.wait() == 0
+    assert "cannot be begun" not in (lapse.rendezvous / "agent.log").read_text()
+
+
 def test_old_days_go(lapse, state, config, wait_for):
     config.write_text("agent: {machine: true, machine_keep: 3d}\n")
     host = os.uname().nodename

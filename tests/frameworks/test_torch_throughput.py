@@ -7,7 +7,7 @@ import math
 import time
 
 import pytest
-from conftest import need
+from conftest import need, two_clocks
 
 pytestmark = need("torch")
 
@@ -135,6 +135,7 @@ def test_efficiency_without_waiting_for_data(clock):
     assert "50.0%: of the given rate" in report
 
 
+@two_clocks
 def test_a_loop_with_known_waits():
     """Within 2 %, by what the loop itself sees of its sleeps."""
     from lapse.torch import watch_loader
