@@ -331,9 +331,15 @@ static void agent_tell(struct agent *a, int64_t now_ns)
 static void agent_second(struct agent *a)
 {
 	struct wire_anchor now;
+	bool heard = false;
 	size_t i;
 
 	agent_look(a, &now);
+	for (i = 0; i < a->n_live; i++)
+		heard |= live_hear(a->live[i], a->runs);
+	/* A process may have come and gone between the look and the outcome. */
+	if (heard)
+		agent_look(a, &now);
 	for (i = 0; i < a->n_live; i++)
 		live_second(a->live[i], a->rings, &now);
 	for (i = 0; i < a->n_live; i++)

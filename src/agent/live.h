@@ -94,8 +94,13 @@ int64_t live_utc(const struct live *l, int64_t boot_ns);
 void live_event(struct live *l, int64_t utc_ns, int severity, const char *kind, const char *text,
 		const char *attrs);
 
-/* live_end.c: has it ended, and if so finish it: store the outcome, delete its
- * files, retire. once: recover mode, nothing will come any more. */
+/* live_end.c: read what the launcher tells of the end; true: it came just now. Who tells it has
+ * seen the command die: a look behind this call finds all that the command left. */
+bool live_hear(struct live *l, int runs);
+
+/* Has it ended (an outcome was heard, or nobody is left to tell one), and if so finish it:
+ * store the outcome, delete its files, retire. once: recover mode, nothing will come any
+ * more. */
 void live_finish(struct live *l, int rings, int runs, bool once);
 
 extern struct agent_stats agent_totals;

@@ -166,13 +166,19 @@ static void end_retire(struct live *l, int rings, int runs)
 	agent_totals.finished++;
 }
 
+bool live_hear(struct live *l, int runs)
+{
+	if (l->has_outcome || !l->has_file)
+		return false;
+	end_read_outcome(l, runs);
+	return l->has_outcome;
+}
+
 /* Is there an outcome, from the launcher or by our own reasoning? */
 static bool end_has_outcome(struct live *l, int runs, bool once)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	if (!l->has_outcome && l->has_file)
-		end_read_outcome(l, runs);
 	if (l->has_outcome)
 		return true;
 	if (!end_is_orphan(l, runs)) {

@@ -138,7 +138,7 @@ int64_t probing_tick(struct probing *p, struct live **live, size_t n)
 		probing_stop(p);
 		return next;
 	}
-	if (!p->runner)
+	if (!p->runner && p->o->probe.root)
 		probing_start(p);
 	p->live = live;
 	p->n_live = n;

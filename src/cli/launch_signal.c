@@ -66,26 +66,25 @@ static void witness_start(struct launch_signal *s)
 			pause();
 }
 
-static void witness_stop(struct launch_signal *s)
+static void witness_stop(pid_t witness)
 {
-	if (s->witness <= 0)
+	if (witness <= 0)
 		return;
-	kill(s->witness, SIGKILL);
-	waitpid(s->witness, NULL, 0);
-	s->witness = 0;
+	kill(witness, SIGKILL);
+	waitpid(witness, NULL, 0);
 }
 
-/* Signals pending in the witness, bit 0 is signal 1. */
-static uint64_t witness_pending(const struct launch_signal *s)
+/* Signals pending in a witness, bit 0 is signal 1. */
+static uint64_t witness_pending(pid_t witness)
 {
 	uint64_t pending = 0;
 	char path[64];
 	struct buf text;
 	char *at;
 
-	if (s->witness <= 0)
+	if (witness <= 0)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)s->witness);
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)witness);
 	buf_init(&text, 65536);
 	if (file_read(AT_FDCWD, path, &text) == 0) {
 		at = strstr(text.data, "\nShdPnd:");
@@ -94,6 +93,17 @@ static uint64_t witness_pending(const struct launch_signal *s)
 	}
 	buf_done(&text);
 	return pending;
+}
+
+/* Only what comes from now on may be pending in the witness. The next one is there before
+ * the last one is asked again: what everybody gets between is seen by one of them. */
+static void witness_renew(struct launch_signal *s, uint64_t known)
+{
+	pid_t last = s->witness;
+
+	witness_start(s);
+	s->ahead |= witness_pending(last) & ~known;
+	witness_stop(last);
 }
 
 /* ---- signals ------------------------------------------------------------ */
@@ -113,7 +123,8 @@ int launch_signal_init(struct launch_signal *s)
 
 void launch_signal_done(struct launch_signal *s)
 {
-	witness_stop(s);
+	witness_stop(s->witness);
+	s->witness = 0;
 	if (s->fd >= 0)
 		close(s->fd);
 	s->fd = -1;
@@ -209,7 +220,7 @@ void launch_signal_take(struct launch_signal *s)
 {
 	struct signalfd_siginfo info[SIGNAL_TAKE_MAX];
 	size_t i, first = signal_read(s, info, 0), n = first;
-	uint64_t seen = signal_set(info, n);
+	uint64_t seen = signal_set(info, n), got = 0;
 	struct signal_facts f = {0};
 
 	if (seen & SIGNAL_BIT(SIGCONT))
@@ -217,7 +228,9 @@ void launch_signal_take(struct launch_signal *s)
 	if (f.still_stopped || (seen & ~SIGNAL_UNASKED)) {
 		signal_settle();
 		n = signal_read(s, info, n);
-		f.all = witness_pending(s);
+		got = witness_pending(s->witness);
+		f.all = got | s->ahead;
+		s->ahead = got & ~signal_set(info, n);
 	}
 	/* Stopped again since by another Ctrl-Z: that stop is to stay. */
 	if (f.still_stopped)
@@ -225,11 +238,8 @@ void launch_signal_take(struct launch_signal *s)
 				  signal_child_is_stopped(s);
 	for (i = 0; i < n; i++)
 		signal_pass(s, &info[i], &f);
-	/* Only what comes from now on may be pending in the witness. */
-	if (f.all & ~SIGNAL_UNASKED) {
-		witness_stop(s);
-		witness_start(s);
-	}
+	if (got & ~SIGNAL_UNASKED)
+		witness_renew(s, got);
 }
 
 /* While we are stopped somebody may continue the command alone, or it may be

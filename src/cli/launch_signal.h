@@ -12,11 +12,12 @@
 #include <sys/types.h>
 
 struct launch_signal {
-	int fd;        /* signalfd of all signals, for poll() */
-	pid_t child;   /* who is given signals; 0: nobody */
-	pid_t witness; /* 0: none */
-	bool resized;  /* SIGWINCH came; the reader sets it back */
-	bool wanted;   /* somebody asked us to end; the reader sets it back */
+	int fd;         /* signalfd of all signals, for poll() */
+	pid_t child;    /* who is given signals; 0: nobody */
+	pid_t witness;  /* 0: none */
+	uint64_t ahead; /* signals that a witness got and we have not read yet, bit 0 is 1 */
+	bool resized;   /* SIGWINCH came; the reader sets it back */
+	bool wanted;    /* somebody asked us to end; the reader sets it back */
 };
 
 /* Open the descriptor and make the witness. 0 or -errno; without a witness it

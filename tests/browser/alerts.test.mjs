@@ -5,8 +5,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { before, test } from "node:test";
-import { fitsWidth, idsOf, lapse, later, liveSimulation, open, runsOf, serve, useBrowser } from "./harness.mjs";
+import { before, fitsWidth, idsOf, lapse, later, liveSimulation, open, runsOf, serve, test, until, useBrowser } from "./harness.mjs";
 
 let kinds, ids, firing;
 
@@ -36,7 +35,7 @@ test("what fires now, and what the rule saw", async () => {
 	assert.match(await hot.locator(".legend").innerText(), /limit\s*90 °C/);
 	// Errors come first.
 	assert.match(await page.getByRole("article").first().getAttribute("aria-label"), /Loss is not finite, error/);
-	assert.equal(await badge(page).innerText(), "3");
+	await badge(page).filter({ hasText: /^3$/ }).waitFor();
 	await page.picture("alerts", true);
 	assert.ok((await page.evaluate(() => window.shift)) < 0.1);
 	await page.done();
@@ -103,10 +102,11 @@ test("nothing fires: which checks look; a run that failed: its history", async (
 });
 
 test("live: it comes by itself, in the list and beside the tab", async () => {
-	const folder = liveSimulation("--rate", "20", "-n", "4000", "--name", "live", "--fault", "nan@120");
+	// 20 s in which the page is to come.
+	const folder = liveSimulation("--rate", "20", "-n", "4000", "--name", "live", "--fault", "nan@400");
 	const server = await serve(folder);
 
-	for (let i = 0; i < 100 && Object.keys(idsOf(folder)).length === 0; i++) await new Promise((r) => setTimeout(r, 50));
+	await until(() => Object.keys(idsOf(folder)).length > 0, "begun: lapse simulate");
 	const page = await open(`${server}/#/run/last/alerts`);
 
 	await page.getByText("Nothing is wrong, as far as the checks tell").waitFor();

@@ -2,8 +2,7 @@
 //
 // The page Compare: choosing runs, differences with intervals, curves over each other, settings.
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
-import { fitsWidth, idsOf, open, runsOf, serve, useBrowser } from "./harness.mjs";
+import { before, fitsWidth, idsOf, open, runsOf, serve, test, useBrowser } from "./harness.mjs";
 
 let large, ids, kinds, kindIds;
 
@@ -90,9 +89,11 @@ test("runs are added and taken out; one alone and none say what to do", async ()
 	await page.picture("compare-none");
 	await page.getByRole("button", { name: "Add runs" }).click();
 	await page.getByRole("combobox", { name: "Add runs" }).fill("small");
+	await page.getByRole("option").first().filter({ hasText: "small" }).waitFor();
 	await page.keyboard.press("Enter");
 	await page.getByText("Choose one more run").waitFor();
 	await page.getByRole("combobox", { name: "Add runs" }).fill("large");
+	await page.getByRole("option").first().filter({ hasText: "large" }).waitFor();
 	await page.keyboard.press("Enter");
 	await page.keyboard.press("Escape");
 	await row(page, "step").waitFor();

@@ -3,8 +3,7 @@
 // Every page of every kind of run: it is shown, nothing complains, no name is more than
 // text, nothing is wider than a phone.
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
-import { fitsWidth, idsOf, liveRun, open, runsOf, serve, useBrowser, workers } from "./harness.mjs";
+import { before, fitsWidth, idsOf, liveRun, open, runsOf, serve, test, useBrowser, workers } from "./harness.mjs";
 
 const TABS = ["overview", "training", "system", "phases", "traces", "alerts", "export"];
 const HOSTILE = "<script>document.title='owned'</script>\u202edrowkcab";

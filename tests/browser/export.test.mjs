@@ -3,8 +3,7 @@
 // What was recorded, saved: all of it, chosen series, the part that is zoomed to.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { before, test } from "node:test";
-import { idsOf, lapse, open, runsOf, serve, useBrowser } from "./harness.mjs";
+import { before, idsOf, lapse, open, runsOf, serve, test, useBrowser } from "./harness.mjs";
 
 let url, ids;
 

@@ -9,7 +9,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, 
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { after, before } from "node:test";
+import { after, before as nodeBefore, test as nodeTest } from "node:test";
 import { chromium } from "playwright-core";
 
 export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
@@ -18,11 +18,38 @@ const LAPSE = path.join(BUILD, "lapse");
 const TRAINER = path.join(BUILD, "tests/browser/browser-trainer");
 export const PICTURES = path.join(ROOT, "build/browser");
 const DATA = path.join(BUILD, "browser-data");
-/** As in the environment of a developer with two cores and other work. */
-export const PATIENCE = 15_000;
+/** As on two cores that are slow and have other work. */
+export const PATIENCE = 45_000;
 
 const MEMORY = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 const cleanups = [];
+
+/** node's, but what hangs fails and is named: its own have no limit. */
+export const test = (name, f) => nodeTest(name, { timeout: 4 * PATIENCE }, f);
+/** Where there is other work, 2,000 runs take minutes to make. Node begins the next one before the
+ * one before it has ended: making runs would leave the browser's start no turn until its time is up. */
+export const before = (f) => nodeBefore(async () => {
+	await launched;
+	await f();
+}, { timeout: 12 * PATIENCE });
+
+/** What a promise gives; or it fails: not everything of a browser has a limit of its own. */
+async function within(promise, what) {
+	let timer;
+	const late = new Promise((_, failed) => (timer = setTimeout(() => failed(new Error(`${what}: nothing for ${PATIENCE} ms`)), PATIENCE)));
+
+	return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+/** Ask until the answer is true. */
+export async function until(question, what) {
+	const end = Date.now() + PATIENCE;
+
+	while (!(await question())) {
+		assert.ok(Date.now() < end, `not ${what}`);
+		await new Promise((r) => setTimeout(r, 50));
+	}
+}
 
 /** Do this after the last test of the file. */
 export function finally_(f) {
@@ -40,7 +67,7 @@ function environment(runs) {
 
 /** Run lapse to its end in a folder of runs. */
 export function lapse(runs, ...args) {
-	const done = spawnSync(LAPSE, args, { env: environment(runs), encoding: "utf8", maxBuffer: 1 << 26 });
+	const done = spawnSync(LAPSE, args, { env: environment(runs), encoding: "utf8", maxBuffer: 1 << 26, timeout: 4 * PATIENCE });
 
 	assert.equal(done.status, 0, `lapse ${args.join(" ")}\n${done.stderr}${done.error ?? ""}`);
 	return done.stdout;
@@ -84,7 +111,8 @@ export function runsOf(kind) {
 	const folder = path.join(DATA, `${kind}-${version}`);
 
 	if (existsSync(folder)) return path.join(folder, "runs");
-	for (const old of readdirSync(DATA)) if (old.startsWith(kind + "-")) rmSync(path.join(DATA, old), { recursive: true, force: true });
+	// Not this version: another file's tests may just have made it.
+	for (const old of readdirSync(DATA)) if (old.startsWith(kind + "-") && old !== path.basename(folder)) rmSync(path.join(DATA, old), { recursive: true, force: true });
 	// Made in memory: thousands of runs, each safe on disk, take minutes on a slow one.
 	const making = mkdtempSync(path.join(MEMORY, "lapse-browser-"));
 	const copy = mkdtempSync(path.join(DATA, ".new-"));
@@ -104,16 +132,27 @@ export function runsOf(kind) {
 	return path.join(folder, "runs");
 }
 
-/** The agent of a rendezvous folder, if one serves it; its pid is in agent.lock. */
+function isAlive(pid) {
+	try {
+		return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
+	} catch {
+		return false;
+	}
+}
+
+/** End the agent of a rendezvous folder, if one serves it; its pid is in agent.lock. Until it has
+ * ended it writes: files come and go under who copies them. */
 function endAgent(meeting) {
 	const lock = path.join(meeting, "agent.lock");
 	const pid = existsSync(lock) ? Number(readFileSync(lock, "utf8").split(/\s/)[0]) : 0;
+	const end = Date.now() + PATIENCE;
 
 	try {
 		if (pid > 1) process.kill(pid, "SIGTERM");
 	} catch {
-		/* it has ended */
+		return; // it has ended
 	}
+	while (pid > 1 && isAlive(pid) && Date.now() < end) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
 }
 
 /** The ids of runs by their names, the newest of a name. */
@@ -135,7 +174,7 @@ export async function serve(runs, ...args) {
 
 	server.stderr.on("data", (d) => (said += d));
 	later(() => server.kill("SIGTERM"));
-	return await new Promise((done, failed) => {
+	return await within(new Promise((done, failed) => {
 		let out = "";
 
 		server.stdout.on("data", (d) => {
@@ -145,7 +184,7 @@ export async function serve(runs, ...args) {
 			if (found) done(found[0].replace(/\/$/, ""));
 		});
 		server.on("exit", (status) => failed(new Error(`lapse serve ended with ${status}: ${said}`)));
-	});
+	}), "lapse serve");
 }
 
 /** A program under lapse run in a folder of runs of its own; ended after the tests. */
@@ -167,7 +206,7 @@ export async function liveRun(...command) {
 		endAgent(path.join(folder, "meeting"));
 		rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 	});
-	for (let i = 0; i < 200 && !readdirSync(runs).some((r) => /^\d{8}-/.test(r)); i++) await new Promise((r) => setTimeout(r, 50));
+	await until(() => readdirSync(runs).some((r) => /^\d{8}-/.test(r)), "begun: lapse run");
 	return { runs, stop, pid: run.pid };
 }
 
@@ -187,27 +226,34 @@ export function liveSimulation(...args) {
 }
 
 const ARGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"];
-let browser = null;
+let browser = null, launched = null;
 
 /** Once in a file: a browser for its tests. */
 export function useBrowser() {
-	before(async () => {
-		browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: ARGS });
+	nodeBefore(async () => {
+		launched = chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: ARGS });
+		browser = await launched;
 	});
 	after(async () => {
-		await browser?.close();
-		for (const end of ending.reverse()) await end();
+		try {
+			await within(browser?.close(), "closing the browser");
+		} catch (e) {
+			setTimeout(() => process.exit(1), PATIENCE).unref(); // it keeps us, and ends with us
+			throw e;
+		} finally {
+			for (const end of ending.reverse()) await end();
+		}
 	});
 }
 
 /** A page at an address. It fails the test by done() if anything complained: the console,
  * the Content-Security-Policy, an exception, an answer of 400 or more that was not expected. */
 export async function open(address, { dark = false, width = 1280, height = 860, expect: expected = [], touch = false } = {}) {
-	const context = await browser.newContext({
+	const context = await within(browser.newContext({
 		viewport: { width, height }, colorScheme: dark ? "dark" : "light", timezoneId: "America/New_York", locale: "en-US", acceptDownloads: true, hasTouch: touch,
 		permissions: ["clipboard-read", "clipboard-write"],
-	});
-	const page = await context.newPage();
+	}), "a window");
+	const page = await within(context.newPage(), "a page");
 	const complaints = [];
 	const fine = (text) => expected.some((e) => text.includes(e));
 

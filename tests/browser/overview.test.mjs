@@ -2,8 +2,7 @@
 //
 // The overview of a run: finished, live, with nothing, with NaN only.
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
-import { fitsWidth, idsOf, liveRun, open, runsOf, serve, useBrowser } from "./harness.mjs";
+import { before, fitsWidth, idsOf, liveRun, open, runsOf, serve, test, useBrowser } from "./harness.mjs";
 
 let url, ids;
 

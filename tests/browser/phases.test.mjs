@@ -2,8 +2,7 @@
 //
 // The page Phases: what a step is made of, how long steps take, which were slowest.
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
-import { fitsWidth, idsOf, liveRun, open, runsOf, serve, useBrowser } from "./harness.mjs";
+import { before, fitsWidth, idsOf, liveRun, open, runsOf, serve, test, useBrowser } from "./harness.mjs";
 
 let large, largeIds, kinds, ids;
 
@@ -21,6 +20,9 @@ test("parts add to the whole; a slow rank is seen", async () => {
 	const page = await open(`${large}/#/run/${largeIds.large}/phases`, { width: 1440, height: 900 });
 
 	await page.charts();
+	await rows(page, "Ranks").nth(7).waitFor();
+	await rows(page, "Seconds of a step by phase").nth(6).waitFor();
+	await page.locator(".shares-legend b").nth(4).waitFor();
 	const shares = await page.locator(".shares-legend b").allInnerTexts();
 
 	assert.ok(Math.abs(shares.reduce((s, t) => s + parseFloat(t), 0) - 100) < 0.05, shares.join());
@@ -46,6 +48,7 @@ test("one rank, with warm-up, a range: the address holds it", async () => {
 	await page.getByText("steps 10 to 2,999").waitFor();
 	await page.getByRole("switch", { name: "with warm-up" }).click();
 	await page.getByText("steps 0 to 2,999").waitFor();
+	await page.charts();
 	const plot = await page.locator('[data-chart="composition"] .u-over').boundingBox();
 
 	await page.mouse.move(plot.x + plot.width * 0.5, plot.y + 60);
@@ -65,6 +68,7 @@ test("the slowest steps lead to Training; a step is there once", async () => {
 	const page = await open(`${large}/#/run/${largeIds.large}/phases?warmup=1`);
 
 	await page.charts();
+	await rows(page, "Slowest steps").locator("a").nth(1).waitFor();
 	const steps = await rows(page, "Slowest steps").locator("a").allInnerTexts();
 
 	assert.equal(new Set(steps).size, steps.length);

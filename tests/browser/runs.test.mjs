@@ -5,8 +5,7 @@ import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { before, test } from "node:test";
-import { finally_, fitsWidth, idsOf, later, open, runsOf, serve, useBrowser } from "./harness.mjs";
+import { before, finally_, fitsWidth, idsOf, later, open, runsOf, serve, test, until, useBrowser } from "./harness.mjs";
 
 let kinds, many, none;
 
@@ -109,17 +108,16 @@ test("2,000 runs: all are reached, few rows are drawn, search answers", async ()
 	await page.getByText("run 1999 of many", { exact: true }).waitFor();
 	await page.picture("runs-many");
 	assert.ok((await page.locator(".tbody [role=row]").count()) < 80);
-	for (let i = 0; i < 200 && !(await page.getByText("run 0 of many", { exact: true }).count()); i++) {
+	await until(async () => {
 		await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
-		await page.waitForTimeout(80);
-	}
-	await page.getByText("run 0 of many", { exact: true }).waitFor();
+		return page.getByText("run 0 of many", { exact: true }).isVisible();
+	}, "there: run 0 of many");
 	assert.ok((await page.locator(".tbody [role=row]").count()) < 80);
 	await page.evaluate(() => scrollTo(0, 0));
 	await page.getByRole("searchbox").fill("1234");
 	// Ids hold times: some of them have these digits too.
 	await page.waitForFunction(() => document.querySelectorAll(".tbody [role=row]").length < 20);
-	assert.ok((await names(page)).includes("run 1234 of many"));
+	await page.getByText("run 1234 of many", { exact: true }).waitFor();
 	await page.done();
 });
 
@@ -157,6 +155,7 @@ test("the keyboard: help, another page", async () => {
 	await page.getByRole("dialog").waitFor();
 	await page.picture("help");
 	await page.keyboard.press("Escape");
+	await page.getByRole("dialog").waitFor({ state: "hidden" });
 	await page.getByRole("table").focus();
 	await page.keyboard.press("ArrowDown");
 	await page.keyboard.press("Enter");

@@ -3,8 +3,7 @@
 // The page System: CPUs, memory, pressure, disks, network, GPUs, processes; of one large
 // machine, of a live run, of none.
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
-import { fitsWidth, idsOf, liveRun, open, runsOf, serve, useBrowser } from "./harness.mjs";
+import { before, fitsWidth, idsOf, liveRun, open, runsOf, serve, test, until, useBrowser } from "./harness.mjs";
 
 let large, largeIds, kinds, ids;
 
@@ -19,9 +18,12 @@ before(async () => {
 /** Scroll through the page, so that all that waits to be seen is there. */
 async function walk(page) {
 	await page.evaluate(async () => {
+		const frame = () => new Promise((r) => requestAnimationFrame(r));
+
 		for (let y = 0; y < document.documentElement.scrollHeight; y += 500) {
 			scrollTo(0, y);
-			await new Promise((r) => setTimeout(r, 60));
+			// What has come into sight is told with a frame, and asks for its data then.
+			for (let i = 0; i < 3; i++) await frame();
 		}
 	});
 	await page.waitForFunction(() => !document.querySelector(".spinner"));
@@ -43,8 +45,9 @@ test("64 CPUs and 8 GPUs: all are there, nothing jumps", async () => {
 	assert.equal(await gpus.locator(".tbody [role=row]").count(), 8);
 	assert.match(await gpus.locator(".tbody [role=row]").first().innerText(), /GiB\s+\/ 80.0 GiB/);
 	for (const title of ["GPU busy", "GPU memory", "Power", "Temperature", "All CPUs", "Machine", "Run", "Some task waits", "Read and written", "Received and sent"])
-		assert.equal(await page.locator(`[data-chart="${title}"] canvas`).count(), 1, title);
-	assert.match(await page.locator('[data-chart="Machine"]').innerText(), /cgroup limit\s*96.0 GiB/);
+		await page.locator(`[data-chart="${title}"] canvas`).waitFor({ state: "attached" });
+	await page.locator('[data-chart="Machine"]').filter({ hasText: /cgroup limit\s*96.0 GiB/ }).waitFor();
+	await page.getByRole("table", { name: /^Processes/ }).locator(".tbody [role=row]").nth(10).waitFor();
 	assert.equal(await page.getByRole("table", { name: /^Processes/ }).locator(".tbody [role=row]").count(), 11);
 	// A row of the heat map for each CPU, each with a colour.
 	const box = await heat(page, "Busy, by CPU").boundingBox();
@@ -70,7 +73,7 @@ test("the heat map tells values by pointer and by keys, and moves the charts' cu
 	await said.filter({ hasText: /^CPU 2 · .* · \d/ }).waitFor();
 	const cursor = page.locator('[data-chart="All CPUs"] .u-cursor-x');
 
-	assert.ok(await cursor.evaluate((e) => !e.classList.contains("u-off") && /translate\((\d+)/.exec(e.style.transform)?.[1] > 20), "the cursor of the charts goes along");
+	await until(() => cursor.evaluate((e) => !e.classList.contains("u-off") && /translate\((\d+)/.exec(e.style.transform)?.[1] > 20), "so: the cursor of the charts goes along");
 	await cpus.focus();
 	await page.keyboard.press("ArrowDown");
 	await said.filter({ hasText: /^CPU 3 ·/ }).waitFor();

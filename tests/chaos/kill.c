@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define KILL_JOBS_MAX 64
-#define KILL_ROUND_S 60 /* a round that takes longer has failed */
+#define KILL_ROUND_S 170 /* a round that takes longer has failed */
 #define KILL_TEXT_MAX (1u << 20)
 
 /* Shared by all rounds. */

@@ -20,8 +20,9 @@
 
 #define ROUND_PATH 256
 #define ROUND_MS 1000000ll
-#define ROUND_BEGIN_MS 5000   /* for the program to begin */
-#define ROUND_FINISH_MS 12000 /* for agents to finish a run */
+#define ROUND_BEGIN_MS 20000  /* for the program to begin, and to end */
+#define ROUND_LATE_MS 3000    /* for one whose launcher is dead to begin after all */
+#define ROUND_FINISH_MS 45000 /* for agents to finish a run */
 #define ROUND_ORPHAN_MS 300   /* for a started agent to take its lock */
 
 struct round {
@@ -152,7 +153,7 @@ static _Noreturn void round_exec(struct round *r)
 	argv[n++] = "--kinds";
 	argv[n++] = p->kinds;
 	argv[n++] = "--seconds";
-	argv[n++] = "30";
+	argv[n++] = "120"; /* longer than it is waited for: it ends when it is told to */
 	if (p->handler)
 		argv[n++] = "--handler";
 	if (p->leave)
@@ -256,7 +257,7 @@ static void round_end_program(struct round *r)
 			break;
 		round_look_at_page(r);
 		if (r->launcher_reaped && r->trainer == 0 &&
-		    clock_ns(CLOCK_MONOTONIC) > until - (ROUND_BEGIN_MS - 1000) * ROUND_MS)
+		    clock_ns(CLOCK_MONOTONIC) > until - (ROUND_BEGIN_MS - ROUND_LATE_MS) * ROUND_MS)
 			break;
 		round_sleep_us(2000);
 	}

@@ -116,8 +116,9 @@ static void stress_record(unsigned who)
 {
 	struct calls_slot *slot = &self->slot[who];
 	struct timespec pause = {0, STRESS_BATCH_NS};
+	/* What a stopped or crowded machine missed beyond this is not made up for. */
+	double due, most = opt.rate > 100 ? opt.rate * 0.01 : 1;
 	int64_t begin = stress_now();
-	double due;
 
 	while (stress_goes_on()) {
 		if (opt.rate == 0) {
@@ -125,10 +126,9 @@ static void stress_record(unsigned who)
 			continue;
 		}
 		due = (double)(stress_now() - begin) * 1e-9 * opt.rate - (double)slot->returned;
-		/* What a stopped or crowded machine missed is not made up for. */
-		if (due > opt.rate * 0.01) {
-			begin += (int64_t)((due - opt.rate * 0.01) / opt.rate * 1e9);
-			due = opt.rate * 0.01;
+		if (due > most) {
+			begin += (int64_t)((due - most) / opt.rate * 1e9);
+			due = most;
 		}
 		if (due >= 1)
 			stress_batch(slot, who, (uint64_t)due);

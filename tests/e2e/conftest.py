@@ -8,7 +8,7 @@ folder on tmpfs and so an agent of its own, and both are gone afterwards.
 
 The program is $LAPSE_BUILD/lapse, else build/lapse. Mark a test `kill` to run it
 in the tier of kill tests, and `alone` if it must not run beside others; every test
-ends after 60 s unless marked otherwise.
+ends after 120 s unless marked otherwise.
 """
 import json
 import os
@@ -23,7 +23,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("LAPSE_BUILD") or ROOT / "build")
-TIMEOUT = 60  # seconds for a test
+TIMEOUT = 120  # seconds for a test
+PATIENCE = 30  # seconds that a test waits for something that is to come
 
 
 def pytest_configure(config):
@@ -51,6 +52,7 @@ class Lapse:
     def __init__(self, program, folder, rendezvous):
         self.program, self.folder, self.rendezvous = str(program), folder, rendezvous
         self.runs = folder / "runs"
+        self.started = []
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith(("LAPSE_", "SLURM_", "OMPI_", "PMI_"))
                     and k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "COLUMNS", "LINES")}
@@ -66,7 +68,7 @@ class Lapse:
         options.setdefault("text", True)
         return options
 
-    def __call__(self, *arguments, check=False, timeout=50, **options):
+    def __call__(self, *arguments, check=False, timeout=100, **options):
         if "input" not in options:
             options.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.run([self.program, *map(str, arguments)], check=check, timeout=timeout,
@@ -74,7 +76,9 @@ class Lapse:
 
     def start(self, *arguments, **options):
         options.setdefault("stdin", subprocess.DEVNULL)
-        return subprocess.Popen([self.program, *map(str, arguments)], **self._options(options))
+        self.started.append(subprocess.Popen([self.program, *map(str, arguments)],
+                                             **self._options(options)))
+        return self.started[-1]
 
     def json(self, *arguments):
         """What a command prints with --json; the command must succeed."""
@@ -82,14 +86,20 @@ class Lapse:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def shown(self, run="last"):
+        """What `show` says of a run that may not be there yet; then it is empty."""
+        done = self("show", run, "--json")
+        return json.loads(done.stdout) if done.returncode == 0 else {}
+
     def agent_pid(self):
-        """pid of the running agent, or None."""
+        """pid of the running agent, or None: also of one that has ended and that nobody has
+        waited for yet, which takes the first process of some machines a second or two."""
         try:
             pid = int((self.rendezvous / "agent.lock").read_text().split()[0])
-            os.kill(pid, 0)
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except (OSError, ValueError, IndexError):
             return None
-        return pid
+        return None if state == "Z" else pid
 
     def run_ids(self):
         """Ids of the runs in the runs folder, oldest first."""
@@ -97,9 +107,22 @@ class Lapse:
             return []
         return sorted(p.name for p in self.runs.iterdir() if p.is_dir())
 
-    def settled(self, timeout=20):
+    def settled(self, timeout=PATIENCE):
         """Wait until the agent has stored the end of every run."""
         return wait_for(lambda: not any((self.rendezvous / "runs").glob("*.run")), timeout)
+
+    def end_started(self):
+        """What a test that failed has left running, and with it the commands of `lapse run`."""
+        left = [process for process in self.started if process.poll() is None]
+        for process in left:
+            process.terminate()
+            process.send_signal(signal.SIGCONT)
+        for process in left:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
     def end_server(self):
         """End the server that goes with the agent, if there is one."""
@@ -114,11 +137,11 @@ class Lapse:
         if pid is None:
             return
         os.kill(pid, signal.SIGTERM)
-        if not wait_for(lambda: self.agent_pid() is None, 5):
+        if not wait_for(lambda: self.agent_pid() != pid, 20):
             os.kill(pid, signal.SIGKILL)
 
 
-def wait_for(question, timeout=10):
+def wait_for(question, timeout=PATIENCE):
     """Ask until the answer is true; the answer, or what was last said."""
     end = time.monotonic() + timeout
     while True:
@@ -137,6 +160,7 @@ def lapse(tmp_path):
     rendezvous = Path(tempfile.mkdtemp(prefix="lapse-e2e-", dir=shared))
     one = Lapse(program, tmp_path, rendezvous)
     yield one
+    one.end_started()
     one.end_agent()
     shutil.rmtree(rendezvous, ignore_errors=True)
     shutil.rmtree(tmp_path, ignore_errors=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, Lapse, wait_for
+from conftest import BUILD, PATIENCE, Lapse, wait_for
 
 HEADER, PROCESS = 64, 320  # bytes, tests/chaos/calls.h
 STRESS = Path(os.environ.get("LAPSE_STRESS") or BUILD / "tests" / "chaos" / "stress")
@@ -39,6 +39,11 @@ class Page:
         return self.words(HEADER, 1)[0] if self.words(0, 1)[0] else 0
 
     @property
+    def child(self):
+        """pid of the program's first child, once it records."""
+        return self.words(HEADER + PROCESS, 1)[0]
+
+    @property
     def returned(self):
         return sum(self.words(HEADER + i * PROCESS + 64 + k * 64, 1)[0]
                    for i in range(8) for k in range(4))
@@ -46,7 +51,7 @@ class Page:
     def goes_on(self):
         """Wait until more calls have returned."""
         before = self.returned
-        return wait_for(lambda: self.returned > before, 10)
+        return wait_for(lambda: self.returned > before)
 
 
 class World:
@@ -80,7 +85,7 @@ class World:
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
         self.started.append((process, page))
         if wait:
-            assert wait_for(lambda: page.pid, 20), "the program does not begin"
+            assert wait_for(lambda: page.pid), "the program does not begin"
         return process, page
 
     def end(self, process, page, sig=signal.SIGTERM):
@@ -89,14 +94,22 @@ class World:
             os.kill(page.pid, sig)
         # Where the program was stopped, its launcher stands still, too.
         process.send_signal(signal.SIGCONT)
-        return process.wait(timeout=30)
+        return process.wait(timeout=60)
 
     def log(self):
         path = self.lapse.rendezvous / "agent.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def logs(self, text, timeout=20):
+    def logs(self, text, timeout=PATIENCE):
         return wait_for(lambda: text in self.log(), timeout)
+
+    def stores(self, page, at_least=1):
+        """Wait until the agent has stored records of a program."""
+        def stored():
+            return sum(one["stored"] for i in self.lapse.run_ids()
+                       for one in self.lapse.shown(i).get("processes", ())
+                       if one["pid"] == page.pid and one["stored"])
+        return wait_for(lambda: stored() >= at_least)
 
     def only_run(self):
         ids = [i for i in self.lapse.run_ids() if list((self.lapse.runs / i).glob("*.db*"))]
@@ -123,8 +136,8 @@ class World:
                     os.kill(pid, sig)
             return not agents_of(self)
 
-        if not wait_for(lambda: gone(signal.SIGTERM), 5):
-            wait_for(lambda: gone(signal.SIGKILL), 5)
+        if not wait_for(lambda: gone(signal.SIGTERM), 20):
+            wait_for(lambda: gone(signal.SIGKILL), 20)
 
     def close(self):
         for process, page in self.started:

@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = sys.executable
-LIMIT = 30  # seconds for one command
+LIMIT = 60  # seconds for one command
 
 
 def find_program():
@@ -91,7 +91,7 @@ def script(folder, name, text):
     return path
 
 
-def wait_for(question, timeout=10):
+def wait_for(question, timeout=LIMIT):
     end = time.monotonic() + timeout
     while True:
         answer = question()
@@ -114,6 +114,14 @@ def process_group(path):
         return -1
 
 
+def has_pending(path):
+    """Are signals pending in a process, which may be gone by now?"""
+    try:
+        return re.search(r"^(?:Sig|Shd)Pnd:\s*0*[1-9a-f]", (path / "status").read_text(), re.M)
+    except OSError:
+        return False
+
+
 def process_state(pid):
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
@@ -132,7 +140,8 @@ def unescape(text):
     return re.sub(rb"%([0-9A-F]{2})", lambda m: bytes([int(m[1], 16)]), text.encode())
 
 
-# Counts the signals named in its arguments until the file named first appears.
+# Counts the signals named in its arguments until the file named first appears. Its limit is
+# only so that it does not stay for ever.
 COUNTER = """
 import os, signal, sys, time
 count = {}
@@ -141,7 +150,7 @@ def note(number, _):
     os.write(1, b"got %s\\n" % signal.Signals(number).name.encode())
 for number in map(int, sys.argv[2:]):
     signal.signal(number, note)
-end = time.monotonic() + 20
+end = time.monotonic() + 100
 print("ready", os.getpid(), flush=True)
 while time.monotonic() < end and not os.path.exists(sys.argv[1]):
     time.sleep(0.02)
@@ -159,11 +168,23 @@ class Counted:
                                     start_new_session=True)
         self.pid = int(self.child.stdout.readline().split()[1])
 
+    def got(self, n):
+        """Wait for n signals; the names that the command told."""
+        lines = [self.child.stdout.readline() for _ in range(n)]
+        assert all(line.startswith(b"got ") for line in lines), lines
+        return [line.split()[1].decode() for line in lines]
+
+    def taken(self):
+        """Wait until the launcher is through with what came, and has a new witness: then
+        nothing is pending in the whole group."""
+        def pending():
+            return [p for p in Path("/proc").iterdir() if p.name.isdigit()
+                    and process_group(p) == self.child.pid and has_pending(p)]
+        assert wait_for(lambda: not pending()), pending()
+
     def counts(self, at_least):
         """What the command counted, once it got so many and time for one more."""
-        for _ in range(at_least):
-            line = self.child.stdout.readline()
-            assert line.startswith(b"got "), line
+        self.got(at_least)
         time.sleep(0.3)
         self.stop.touch()
         rest = self.child.stdout.read().decode().splitlines()

@@ -62,7 +62,7 @@ class Terminal:
         self.data += more
         return bool(more)
 
-    def expect(self, text, timeout=15, since=0):
+    def expect(self, text, timeout=40, since=0):
         """Wait until text was written behind position since; the position behind it."""
         text = text if isinstance(text, bytes) else text.encode()
         end = time.monotonic() + timeout
@@ -74,7 +74,7 @@ class Terminal:
             assert left > 0 and self._read(left) is not False, \
                 f"no {text!r} behind {since} in {self.data!r}"
 
-    def end(self, timeout=15):
+    def end(self, timeout=40):
         """Wait for the program's end; its wait status."""
         end = time.monotonic() + timeout
         while True:

@@ -5,7 +5,6 @@ import platform
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -14,11 +13,13 @@ KERNEL = tuple(int(part) for part in platform.release().split("-")[0].split(".")
 
 @pytest.fixture
 def child():
-    """Makes processes that are not lapse's children, and ends them."""
+    """Makes processes that are not lapse's children, which run already, and ends them."""
     made = []
 
     def make(code):
-        made.append(subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE))
+        made.append(subprocess.Popen([sys.executable, "-c", "print(flush=True)\n" + code],
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        made[-1].stdout.readline()
         return made[-1]
 
     yield make
@@ -26,6 +27,7 @@ def child():
         if process.poll() is None:
             process.kill()
         process.wait()
+        process.stdout.close()
 
 
 def attach(lapse, pid, *options):
@@ -35,19 +37,29 @@ def attach(lapse, pid, *options):
     return process
 
 
-def test_until_it_ends(lapse, child):
+def left(lapse, watcher):
+    """What is stored of the run, once the watcher has left."""
+    assert watcher.wait(timeout=60) == 0
+    assert lapse.settled()
+    return lapse.json("show", "last")
+
+
+def series(shown):
+    return {series["name"]: series for series in shown.get("series", ())}
+
+
+def test_until_it_ends(lapse, child, wait_for):
     process = child("import sys, time\nsys.stdin.read()\nsys.exit(3)")
     watcher = attach(lapse, process.pid, "--name", "rescue", "--project", "p")
-    time.sleep(2.2)
+    assert wait_for(lambda: {"tree/processes", "tree/rss"} <= set(series(lapse.shown())))
     process.stdin.close()
     process.wait()
-    assert watcher.wait(timeout=20) == 0
-    run = lapse.json("show", "last")
+    run = left(lapse, watcher)
     assert (run["name"], run["project"], run["outcome"]) == ("rescue", "p", "exited")
     assert run["exit_code"] == (3 if KERNEL >= (6, 15) else -1)
     assert run["command"].startswith(sys.executable)
     assert run["user_s"] is None and run["system_s"] is None
-    names = {series["name"]: series for series in run["series"]}
+    names = series(run)
     assert names["tree/processes"]["max"] == 1
     assert names["tree/rss"]["min"] > 1 << 20
 
@@ -58,8 +70,7 @@ def test_killed(lapse, child):
     watcher = attach(lapse, process.pid)
     process.send_signal(signal.SIGTERM)
     process.wait()
-    assert watcher.wait(timeout=20) == 0
-    run = lapse.json("show", "last")
+    run = left(lapse, watcher)
     assert (run["outcome"], run["signal"]) == ("signaled", "SIGTERM")
 
 
@@ -68,9 +79,8 @@ def test_leaves_it_alone(lapse, child, sig):
     process = child("import sys\nsys.stdin.read()")
     watcher = attach(lapse, process.pid)
     watcher.send_signal(sig)
-    assert watcher.wait(timeout=20) == 0
+    run = left(lapse, watcher)
     assert process.poll() is None
-    run = lapse.json("show", "last")
     assert run["outcome"] == "detached"
     assert str(process.pid) in run["evidence"]
     assert "detached" in lapse("ls").stdout
@@ -98,15 +108,11 @@ def is_ours(lapse, pid):
         return False
 
 
-def test_refuses_who_records_already(lapse, charlm):
-    run = lapse.start("run", "--", charlm, "--seconds", "30")
+def test_refuses_who_records_already(lapse, charlm, wait_for):
+    run = lapse.start("run", "--", charlm, "--seconds", "100")
     try:
-        deadline = time.monotonic() + 20
-        while not (lapse.rendezvous / "rings").is_dir() or not list(
-                lapse.rendezvous.glob("rings/*.ring")):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        # The ring is there a moment before its header is complete.
+        assert wait_for(lambda: any(p["role"] == "trainer"
+                                    for p in lapse.shown().get("processes", ())))
         pid = subprocess.run(["pgrep", "-x", "charlm"], capture_output=True, text=True,
                              check=True).stdout.split()
         refused = [lapse("attach", p) for p in pid if is_ours(lapse, p)]
@@ -114,4 +120,4 @@ def test_refuses_who_records_already(lapse, charlm):
         assert all(r.returncode == 1 and "records already" in r.stderr for r in refused)
     finally:
         run.send_signal(signal.SIGTERM)
-        run.wait(timeout=20)
+        run.wait(timeout=60)

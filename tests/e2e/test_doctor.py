@@ -111,6 +111,7 @@ def test_unknown_shell(lapse):
     assert done.returncode == 2 and "did you mean bash?" in done.stderr
 
 
+@pytest.mark.timeout(240)
 def test_manual_pages(lapse):
     names = [line.split()[0] for line in lapse("help").stdout.splitlines()
              if line.startswith("  ") and line[2].isalpha()]

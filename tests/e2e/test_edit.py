@@ -59,7 +59,7 @@ def test_damaged_edit_is_told(lapse):
 def test_live_run(lapse, wait_for):
     live = lapse.start("simulate", "--live", "--speed", "10", "--steps", "100000")
     try:
-        assert wait_for(lambda: lapse.run_ids() and lapse.json("ls")[0].get("name"))
+        assert wait_for(lambda: any(run.get("name") for run in lapse.json("ls")))
         assert lapse("edit", "last", "--name", "renamed").returncode == 0
         assert lapse.json("ls")[0]["name"] == "renamed"
     finally:

@@ -85,7 +85,7 @@ def test_follow_ends_with_the_run(lapse, wait_for):
     process = lapse.start("export", "--to", "tensorboard", "--follow", "-o", out)
     assert wait_for(lambda: tree(out))
     make_known(lapse, 1000, 500, 1000)
-    assert process.wait(timeout=20) == 0
+    assert process.wait(timeout=60) == 0
     before = tree(out)
     lapse("export", "--to", "tensorboard", "-o", out, check=True)
     assert tree(out) == before  # it had come to the end
@@ -97,7 +97,7 @@ def test_follow_ends_on_sigterm(lapse, wait_for):
     process = lapse.start("export", "--to", "tensorboard", "--follow", "-o", out)
     assert wait_for(lambda: tree(out))
     process.terminate()
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=60) == 0
 
 
 def test_second_exporter_is_told(lapse, wait_for):
@@ -108,7 +108,7 @@ def test_second_exporter_is_told(lapse, wait_for):
     done = lapse("export", "--to", "tensorboard", "-o", out)
     assert done.returncode == 75 and "another process is exporting" in done.stderr
     process.terminate()
-    process.wait(timeout=10)
+    process.wait(timeout=60)
 
 
 @pytest.mark.parametrize("arguments, status, words", [
@@ -180,13 +180,23 @@ def exporters(lapse):
     return found
 
 
+def until(path):
+    """A command that ends once a file is there."""
+    return "sh", "-c", f"while [ ! -e {path} ]; do sleep 0.1; done"
+
+
+def failures(lapse):
+    """What the last run says of exports that failed."""
+    return [e["text"] for e in lapse.shown().get("events", ()) if e["kind"] == "export-failed"]
+
+
 def test_live(lapse, charlm, wait_for):
     prom = lapse.folder / "live.prom"
     done = lapse("run", "--export", "tensorboard", "--export", "prometheus=live.prom", "--",
                  charlm, "--steps", 60)
     assert done.returncode == 0, done.stderr
-    lapse.settled()
-    assert wait_for(lambda: not exporters(lapse), 20)
+    assert lapse.settled()
+    assert wait_for(lambda: not exporters(lapse))
     run = lapse.runs / lapse.run_ids()[0]
     files = tree(run / "tensorboard")
     assert set(name.rpartition("/")[0] for name in files) == {"", "host"}
@@ -200,33 +210,40 @@ def test_live(lapse, charlm, wait_for):
 def test_killed_exporter_comes_back(lapse, wait_for):
     """An exporter that is killed is started again, an event tells it once, and the
     run does not notice."""
-    process = lapse.start("run", "--export", "tensorboard", "--", "sleep", "8")
+    stop, killed = lapse.folder / "stop", set()
+    process = lapse.start("run", "--export", "tensorboard", "--", *until(stop))
     for _ in range(2):
-        assert wait_for(lambda: exporters(lapse), 10)
-        for pid in exporters(lapse):
-            os.kill(pid, signal.SIGKILL)
-        assert wait_for(lambda: not exporters(lapse), 5)
-    assert process.wait(timeout=30) == 0
-    lapse.settled()
-    assert wait_for(lambda: not exporters(lapse), 30)
-    events = [e for e in lapse.json("show", "last")["events"] if e["kind"] == "export-failed"]
-    assert len(events) == 1 and "killed by signal 9" in events[0]["text"]
+        assert wait_for(lambda: set(exporters(lapse)) - killed)
+        (pid,) = set(exporters(lapse)) - killed
+        os.kill(pid, signal.SIGKILL)
+        killed.add(pid)
+    assert wait_for(lambda: set(exporters(lapse)) - killed)
+    stop.touch()
+    assert process.wait(timeout=60) == 0
+    assert lapse.settled()
+    assert wait_for(lambda: not exporters(lapse))
+    events = failures(lapse)
+    assert len(events) == 1 and "killed by signal 9" in events[0]
     assert tree(lapse.runs / lapse.run_ids()[0] / "tensorboard")
 
 
 @pytest.mark.kill
 def test_agent_dies_exporter_goes_on(lapse, wait_for):
-    process = lapse.start("run", "--export", "tensorboard", "--", "sleep", "4")
-    assert wait_for(lambda: exporters(lapse), 10)
-    first = set(exporters(lapse))
+    stop = lapse.folder / "stop"
+    process = lapse.start("run", "--export", "tensorboard", "--", *until(stop))
+    assert wait_for(lambda: exporters(lapse))
+    first, agent = set(exporters(lapse)), lapse.agent_pid()
     time.sleep(0.5)
-    os.kill(lapse.agent_pid(), signal.SIGKILL)
-    assert process.wait(timeout=30) == 0
-    lapse.settled()
-    assert wait_for(lambda: not exporters(lapse), 30)
-    assert first and tree(lapse.runs / lapse.run_ids()[0] / "tensorboard")
-    shown = lapse.json("show", "last")
-    assert not [e for e in shown["events"] if e["kind"] == "export-failed"]
+    os.kill(agent, signal.SIGKILL)
+    assert wait_for(lambda: lapse.agent_pid() not in (None, agent))
+    assert first & set(exporters(lapse))
+    time.sleep(1)
+    stop.touch()
+    assert process.wait(timeout=60) == 0
+    assert lapse.settled()
+    assert wait_for(lambda: not exporters(lapse))
+    assert tree(lapse.runs / lapse.run_ids()[0] / "tensorboard")
+    assert lapse.shown() and not failures(lapse)
 
 
 @pytest.mark.parametrize("value, words", [
@@ -237,13 +254,15 @@ def test_run_export_errors(lapse, value, words):
     assert done.returncode == 2 and words in done.stderr and done.stderr.startswith("lapse run: --export ")
 
 
-def test_output_that_cannot_be_written(lapse):
+def test_output_that_cannot_be_written(lapse, wait_for):
     """The run is recorded all the same, and says so."""
     out = lapse.folder / "no" / "such" / "folder.prom"
-    done = lapse("run", "--export", f"prometheus={out}", "--", "sleep", "2")
-    assert done.returncode == 0
-    lapse.settled()
-    shown = lapse.json("show", "last")
-    failed = [e["text"] for e in shown["events"] if e["kind"] == "export-failed"]
+    stop = lapse.folder / "stop"
+    process = lapse.start("run", "--export", f"prometheus={out}", "--", *until(stop))
+    assert wait_for(lambda: failures(lapse))
+    stop.touch()
+    assert process.wait(timeout=60) == 0
+    assert lapse.settled()
+    failed = failures(lapse)
     assert len(failed) == 1 and re.search("cannot write .*folder.prom", failed[0])
     lapse.end_agent()

@@ -6,7 +6,6 @@ tests/unit/export/known_run.h."""
 import math
 import os
 import subprocess
-import time
 
 import pytest
 
@@ -175,19 +174,24 @@ def test_in_pieces(lapse, loaders, loader, wait_for):
 def test_live_reader_sees_it_grow(lapse, charlm, wait_for):
     """The Python loader, open all the time, beside a live run."""
     from tensorboard.backend.event_processing import event_accumulator
-    process = lapse.start("run", "--export", "tensorboard=tb", "--", charlm, "--seconds", "6")
-    assert wait_for(lambda: tree(lapse.folder / "tb"), 10)
+    process = lapse.start("run", "--export", "tensorboard=tb", "--", charlm, "--seconds", "100")
+    assert wait_for(lambda: tree(lapse.folder / "tb"))
     loader = event_accumulator.EventAccumulator(str(lapse.folder / "tb"),
                                                 size_guidance={"scalars": 0})
-    seen = []
-    while process.poll() is None or exporters(lapse):
+    seen = set()
+
+    def grows():
         loader.Reload()
         if "loss" in loader.Tags()["scalars"]:
-            seen.append(len(loader.Scalars("loss")))
-        time.sleep(0.3)
+            seen.add(len(loader.Scalars("loss")))
+        return len(seen) > 1
+    assert wait_for(grows)
+    process.terminate()
+    process.wait(60)
+    assert lapse.settled() and wait_for(lambda: not exporters(lapse))
     loader.Reload()
     steps = [e.step for e in loader.Scalars("loss")]
     assert steps == sorted(set(steps)) and steps[0] in (0, 1)
     shown_last = next(s for s in lapse.json("show", "last")["series"] if s["name"] == "loss")
     assert steps[-1] == shown_last["last_step"] and len(steps) == shown_last["count"]
-    assert len(set(seen)) > 1
+    assert max(seen) <= len(steps)

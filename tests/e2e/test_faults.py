@@ -7,7 +7,6 @@ import pty
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import tempfile
 import threading
@@ -16,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from conftest import wait_for
-from faults import HEADER, LAPSE, PROCESS, STRESS, World, agents_of, rings
+from conftest import PATIENCE, wait_for
+from faults import LAPSE, STRESS, World, agents_of, is_stress, rings
 from faults import world_fixture  # noqa: F401
 
 pytestmark = pytest.mark.kill
 SLOW_SECONDS = 30  # of one fsync()
-STALL_NS = 2_000_000_000  # no batch of calls may take so long, whatever hangs
+STALL_NS = 6_000_000_000  # no batch of calls may take so long: half of the shortest hang below
 
 
 @contextlib.contextmanager
@@ -42,6 +41,13 @@ def small_tmpfs(size, options=""):
         path.rmdir()
 
 
+def delete(folder):
+    """At once: who makes files in it again finds it gone, not half empty."""
+    gone = folder.with_name(folder.name + "-gone")
+    folder.rename(gone)
+    shutil.rmtree(gone)
+
+
 def on_terminal(world, *command):
     """Run lapse on a terminal; (status, text)."""
     primary, secondary = pty.openpty()
@@ -54,7 +60,7 @@ def on_terminal(world, *command):
         while part := os.read(primary, 65536):
             text += part
     os.close(primary)
-    return process.wait(timeout=30), text.decode()
+    return process.wait(timeout=60), text.decode()
 
 
 # ---- what takes long, begun first and looked at last ----------------------------
@@ -63,23 +69,22 @@ def on_terminal(world, *command):
 def stopped_agent(world):
     """The agent is stopped for 12 s: its heartbeat grows old, lanes wrap."""
     process, page = world.stress("--rate", 1_000_000, "--threads", 2, "--kinds", "sfah")
-    assert wait_for(lambda: page.returned > 300_000 and world.lapse.agent_pid())
-    time.sleep(1.5)
+    assert wait_for(lambda: page.returned > 300_000) and world.stores(page)
     agent = world.lapse.agent_pid()
     os.kill(agent, signal.SIGSTOP)
     time.sleep(12)
     os.kill(agent, signal.SIGCONT)
     time.sleep(2.5)
     status = world.end(process, page)
-    assert world.lapse.settled(30)
+    assert world.lapse.settled()
     return status, world.holds(page)
 
 
 def mortal_agents(world):
-    """Whoever is the agent is killed, every 300 ms for 10 s."""
+    """Whoever is the agent is killed, every 300 ms for 10 s and until three were."""
     process, page = world.stress("--rate", 50_000, "--threads", 3, "--children", 1, "--kinds", "sft")
-    victims, until = set(), time.monotonic() + 10
-    while time.monotonic() < until:
+    victims, begin = set(), time.monotonic()
+    while time.monotonic() < begin + (10 if len(victims) >= 3 else PATIENCE):
         agent = world.lapse.agent_pid()
         if agent:
             victims.add(agent)
@@ -88,7 +93,7 @@ def mortal_agents(world):
     status = world.end(process, page)
     if not world.lapse.settled(2):
         world.lapse("recover")
-    assert world.lapse.settled(10)
+    assert world.lapse.settled()
     return status, victims, world.holds(page)
 
 
@@ -107,13 +112,15 @@ def slow_disk(world):
     """The agent's first fsync() takes 30 s: it has not even opened its store."""
     env, log = slow_agent(world, 0)
     process, page = world.stress("--rate", 20_000, "--kinds", "sfah", env=env)
-    assert wait_for(log.exists, 10)
+    assert wait_for(log.exists)
+    begun = page.returned
+    assert wait_for(lambda: page.returned > begun + 20_000)
     time.sleep(4)
-    returned = page.returned
+    during = "over" not in log.read_text()
     status = world.end(process, page)
     assert wait_for(lambda: "over" in log.read_text(), SLOW_SECONDS + 20)
-    assert world.lapse.settled(20)
-    return status, returned, world.holds(page)
+    assert world.lapse.settled()
+    return status, during, world.holds(page)
 
 
 def slow_checkpoint(world):
@@ -127,7 +134,7 @@ def slow_checkpoint(world):
     during = "over" not in log.read_text()
     status = world.end(process, page)
     assert wait_for(lambda: "over" in log.read_text(), SLOW_SECONDS + 20)
-    assert world.lapse.settled(20)
+    assert world.lapse.settled()
     return status, grew and during, world.holds(page)
 
 
@@ -200,7 +207,7 @@ def test_disk_that_stays_full_stops_nothing():
         time.sleep(2)
         assert world.log().count("cannot store") <= 2
         os.kill(world.lapse.agent_pid(), signal.SIGTERM)
-        assert wait_for(lambda: world.lapse.agent_pid() is None, 10)
+        assert wait_for(lambda: world.lapse.agent_pid() is None)
         run = world.only_run()
         assert world.lapse("ls").returncode == 0
         assert world.lapse("show", run.name).returncode == 0
@@ -269,13 +276,12 @@ def test_read_only_folder_for_runs():
 
 def test_run_folder_deleted_underneath(world):
     process, page = world.stress("--rate", 20_000, "--kinds", "sf")
-    db = lambda: list(world.lapse.runs.glob("*/*.db"))  # noqa: E731
-    assert wait_for(db)
-    time.sleep(1.5)
-    shutil.rmtree(world.only_run())
-    at_deletion = page.returned
-    assert wait_for(db), world.log()
-    time.sleep(1.5)
+    assert world.stores(page)
+    run = world.only_run()
+    delete(run)
+    assert wait_for(lambda: list(run.glob("*.db"))), world.log()
+    begun_anew = page.returned
+    assert world.stores(page), world.log()
     assert world.end(process, page) == 0
     assert world.lapse.settled()
     said = world.judge(page)
@@ -284,7 +290,7 @@ def test_run_folder_deleted_underneath(world):
     assert one["returned"] == one["stored"] + one["dropped"] + one["overwritten"]
     assert one["broken"] == 0
     assert 0 < one["points"] <= one["stored"]
-    assert one["points"] >= one["returned"] - at_deletion - one["dropped"] - 30_000
+    assert one["points"] >= one["returned"] - begun_anew - one["dropped"]
     assert " comes after " not in said["problems"]
     assert said["outcome"] == "exited"
     assert world.lapse("report", "last").returncode == 0
@@ -293,15 +299,13 @@ def test_run_folder_deleted_underneath(world):
 def test_rendezvous_folder_deleted_underneath(world):
     """Who cleans up /dev/shm ends no run: what is mapped goes on."""
     process, page = world.stress("--rate", 20_000, "--kinds", "sf")
-    assert wait_for(lambda: list(world.lapse.runs.glob("*/*.db")))
-    assert wait_for(lambda: rings(world))
-    time.sleep(2)  # the agent knows the ring
-    shutil.rmtree(world.lapse.rendezvous)
+    assert world.stores(page)  # the agent knows the ring
+    delete(world.lapse.rendezvous)
     before = page.returned
     assert wait_for(lambda: page.returned > before + 20_000)
     assert world.end(process, page) == 0
     run = world.only_run()
-    ended = wait_for(lambda: world.lapse.json("show", run.name)["outcome"] != "running", 20)
+    ended = wait_for(lambda: world.lapse.json("show", run.name)["outcome"] != "running")
     # The launcher's word cannot arrive any more.
     assert ended and world.holds(page)["outcome"] == "lost"
 
@@ -314,12 +318,13 @@ def test_rendezvous_folder_deleted_underneath(world):
 
 def test_eight_launchers_at_once(world):
     started = [world.stress("--rate", 10_000, "--seconds", 2, wait=False) for _ in range(8)]
-    assert wait_for(lambda: all(page.pid for _, page in started), 20)
+    assert wait_for(lambda: all(page.pid for _, page in started))
     assert wait_for(lambda: len(agents_of(world)) == 1)
     for process, _ in started:
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
     assert world.lapse.settled()
-    assert len(agents_of(world)) == 1
+    # The last one that a launcher started may only now find the lock taken.
+    assert wait_for(lambda: len(agents_of(world)) == 1)
     ids = world.lapse.run_ids()
     assert len(ids) == 8
     by_pid = {}
@@ -333,7 +338,7 @@ def test_eight_launchers_at_once(world):
 
 def test_launcher_killed(world):
     process, page = world.stress("--rate", 20_000, "--kinds", "sf")
-    time.sleep(0.5)
+    assert wait_for(lambda: world.lapse.agent_pid())
     process.kill()
     process.wait()
     assert page.goes_on()
@@ -345,15 +350,15 @@ def test_launcher_killed(world):
 
 def test_recover_takes_what_everybody_left(world):
     process, page = world.stress("--rate", 20_000, "--kinds", "sfah", "--children", 1)
-    time.sleep(1.2)
+    assert world.stores(page) and wait_for(lambda: page.child)
     refused = world.lapse("recover")
     assert refused.returncode == 1
     assert "an agent is running" in refused.stderr
-    children = [struct.unpack("Q", page.path.read_bytes()[HEADER + PROCESS:][:8])[0]]
-    for pid in (world.lapse.agent_pid(), process.pid, page.pid, *children):
+    for pid in (world.lapse.agent_pid(), process.pid, page.pid, page.child):
         os.kill(pid, signal.SIGKILL)
     process.wait()
-    done = wait_for(lambda: (d := world.lapse("recover")).returncode == 0 and d, 5)
+    assert wait_for(lambda: not is_stress(page.pid) and not is_stress(page.child))
+    done = wait_for(lambda: (d := world.lapse("recover")).returncode == 0 and d)
     assert done and "1 runs" in done.stdout and "1 runs finished" in done.stdout
     assert world.lapse.settled(1)
     assert world.holds(page)["outcome"] == "lost"
@@ -362,8 +367,9 @@ def test_recover_takes_what_everybody_left(world):
 
 
 def test_program_without_launcher_and_agent(world):
-    process, page = world.stress("--rate", 0, "--seconds", 0.3, launch=False)
-    assert process.wait(timeout=20) == 0
+    process, page = world.stress("--rate", 0, launch=False)
+    assert wait_for(lambda: page.returned > 2_000_000)
+    assert world.end(process, page) == 0
     assert not world.lapse.run_ids()
     assert world.lapse("recover").returncode == 0
     said = world.holds(page)
@@ -378,7 +384,7 @@ def test_program_that_starts_its_agent(world):
     page = world.page()
     done = subprocess.run([STRESS, "--start-agent", "--rate", "20000", "--seconds", "1.5", page.path],
                           env={**world.lapse.env, "LAPSE_BIN": str(LAPSE)}, cwd=world.base,
-                          capture_output=True, timeout=20, check=False)
+                          capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert wait_for(lambda: world.lapse.run_ids() and not rings(world)), world.log()
     world.holds(page)
@@ -402,7 +408,7 @@ def test_litter_of_killed_programs_is_swept(world):
     assert not left & set(litter)
     assert left >= {alive, young, f".{alive}.7f.tmp", "stranger.ctl"}
     os.kill(page.pid, signal.SIGTERM)
-    process.wait(timeout=10)
+    process.wait(timeout=60)
     assert world.lapse("recover").returncode == 0
     world.holds(page)
 
@@ -428,16 +434,16 @@ def test_agents_killed_again_and_again(background):
     assert len(said["processes"]) == 2
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(180)
 def test_fsync_that_takes_half_a_minute(background):
-    status, returned, said = background["test_fsync_that_takes_half_a_minute"].wait()
+    status, during, said = background["test_fsync_that_takes_half_a_minute"].wait()
     assert status == 0
     assert said["outcome"] == "exited"
-    assert returned > 20_000
+    assert during, "calls returned while it hung"
     assert all(one["worst_ns"] < STALL_NS for one in said["processes"])
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(180)
 def test_fsync_that_takes_half_a_minute_in_the_middle(background):
     scenario = background["test_fsync_that_takes_half_a_minute_in_the_middle"]
     status, grew, said = scenario.wait()

@@ -94,7 +94,7 @@ def test_into_a_file_that_can_be_read_along(gpu_log, lapse):
 
 
 def test_a_lost_gpu_is_told_and_the_others_go_on(gpu_log):
-    done = gpu_log("gpus=2,lost=1@0.3", "--query-gpu=index,temperature.gpu", "-lms", "500",
+    done = gpu_log("gpus=2,lost=1@4", "--query-gpu=index,temperature.gpu", "-lms", "5000",
                    "--count", "2", "--format=csv,noheader")
     assert done.stdout == "0, 40\n1, 41\n0, 40\n1, [GPU is lost]\n"
 

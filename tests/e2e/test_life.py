@@ -39,8 +39,8 @@ class Recording:
         self.page = lapse.folder / "page"
         self.lapse = lapse
         self.process = lapse.start("run", "--", STRESS, "--threads", "1", "--rate", str(rate),
-                                   "--kinds", "s", "--seconds", "50", self.page)
-        assert wait_for(lambda: lapse.run_ids() and self.values(self.folder), 20)
+                                   "--kinds", "s", "--seconds", "200", self.page)
+        assert self.has(1)
 
     @property
     def folder(self):
@@ -49,11 +49,19 @@ class Recording:
     def values(self, folder):
         return values(self.lapse, folder)[0]
 
+    def has(self, n):
+        """Wait until so many values are stored."""
+        return wait_for(lambda: self.lapse.run_ids() and len(self.values(self.folder)) >= n)
+
+    def agent_anew(self, killed):
+        """Wait for the next agent."""
+        return wait_for(lambda: self.lapse.agent_pid() not in (None, killed))
+
     def end(self):
         pid = int.from_bytes(self.page.read_bytes()[64:72], "little")
         os.kill(pid, signal.SIGTERM)
-        self.process.wait(20)
-        self.lapse.settled()
+        self.process.wait(60)
+        assert self.lapse.settled()
 
 
 def values(lapse, folder, **options):
@@ -64,6 +72,16 @@ def values(lapse, folder, **options):
         return [], done
     at = rows[0].index("value")
     return [float(r[at]) for r in rows[1:] if len(r) == len(rows[0])], done
+
+
+def has_been_copied(folder):
+    """Wait for the third copy from now on: it was begun later than now."""
+    seen = set()
+
+    def copies():
+        seen.update(path.stat().st_mtime_ns for path in folder.glob("*.db"))
+        return len(seen)
+    return wait_for(lambda: copies() >= 3)
 
 
 def is_whole(numbers):
@@ -85,15 +103,18 @@ def test_live_elsewhere_and_moved(lapse, local):
     text = dict(line.split("=", 1) for line in pointer[0].read_text().splitlines() if "=" in line)
     assert text["path"].startswith(str(local))
     # Readers of this host see the live file, those of another one the copy.
-    assert wait_for(lambda: list(folder.glob("*.db")), 10)
-    time.sleep(1.5)
-    now, done = values(lapse, folder)
-    assert is_whole(now) and "warning" not in done.stderr
+    assert has_been_copied(folder)
+    first, done = values(lapse, folder)
+    assert is_whole(first) and "warning" not in done.stderr
+    agent = lapse.agent_pid()
+    os.kill(agent, signal.SIGSTOP)  # or it would miss its file
     hidden = local.with_name("hidden")
     local.rename(hidden)
     copy, done = values(lapse, folder)
     hidden.rename(local)
-    assert is_whole(copy) and 0 < len(copy) <= len(now) + 4000
+    now, _ = values(lapse, folder)
+    os.kill(agent, signal.SIGCONT)
+    assert is_whole(copy) and 0 < len(copy) <= len(now)
     assert "live on" in done.stderr and "copy of" in done.stderr
     recording.end()
     assert [p.suffix for p in folder.iterdir()] == [".db"]
@@ -109,7 +130,7 @@ def test_agent_killed_and_recovered(lapse, local):
     for _ in range(2):
         pid = lapse.agent_pid()
         os.kill(pid, signal.SIGKILL)
-        assert wait_for(lambda: lapse.agent_pid() not in (None, pid), 10)
+        assert recording.agent_anew(pid)
         time.sleep(0.5)
     recording.end()
     end, done = values(lapse, recording.folder)
@@ -164,8 +185,9 @@ def test_fuse(lapse, fused):
     folder = recording.folder
     assert len(list(folder.glob("*.live"))) == 1 and len(list(fused.iterdir())) == 1
     assert not list(folder.glob("*-wal"))
-    os.kill(lapse.agent_pid(), signal.SIGKILL)
-    time.sleep(2)
+    agent = lapse.agent_pid()
+    os.kill(agent, signal.SIGKILL)
+    assert recording.agent_anew(agent) and recording.has(1001)
     recording.end()
     assert [p.suffix for p in folder.iterdir()] == [".db"]
     assert not list(fused.iterdir())
@@ -182,8 +204,9 @@ def test_fuse_in_place(lapse, fused, tmp_path):
     folder = recording.folder
     assert not list(folder.glob("*.live")) and not list(folder.glob("*-wal"))
     assert not fused.exists()
-    os.kill(lapse.agent_pid(), signal.SIGKILL)
-    time.sleep(2)
+    agent = lapse.agent_pid()
+    os.kill(agent, signal.SIGKILL)
+    assert recording.agent_anew(agent) and recording.has(1001)
     recording.end()
     assert [p.suffix for p in folder.iterdir()] == [".db"]
     numbers, done = values(lapse, folder)
@@ -206,6 +229,7 @@ def test_fuse_without_a_private_folder(lapse, fused, tmp_path):
 # ---- copies and archives -------------------------------------------------------------------
 
 
+@pytest.mark.timeout(240)
 def test_copies_of_a_live_run(lapse, tmp_path):
     """Copied file by file while it is written, in each order: right or told."""
     recording = Recording(lapse, rate=20000)
@@ -259,7 +283,7 @@ def test_archive_of_somebody_else(lapse, tmp_path):
 
     def ask():
         return subprocess.run([program, "report", archive], env=env, user=NOBODY, group=NOBODY,
-                              cwd="/", capture_output=True, text=True, timeout=30)
+                              cwd="/", capture_output=True, text=True, timeout=60)
 
     done = ask()
     assert done.stdout == expected and not done.stderr
@@ -280,7 +304,7 @@ def test_archive_of_somebody_else(lapse, tmp_path):
 def test_archive_with_a_log(lapse):
     """What a killed agent left, where nobody can write: told, and shown as far as it goes."""
     recording = Recording(lapse, rate=20000)
-    time.sleep(1)
+    assert recording.has(20000)
     archive = lapse.rendezvous / "archive"
     os.kill(lapse.agent_pid(), signal.SIGKILL)
     shutil.copytree(recording.folder, archive)
@@ -293,7 +317,7 @@ def test_archive_with_a_log(lapse):
     os.chmod(archive, 0o555)
     env = {k: v for k, v in lapse.env.items() if k != "LAPSE_RENDEZVOUS"}
     done = subprocess.run([program, "show", archive], env=env, user=NOBODY, group=NOBODY, cwd="/",
-                          capture_output=True, text=True, timeout=30)
+                          capture_output=True, text=True, timeout=60)
     assert "copy the folder to one of yours" in done.stderr or done.stderr == ""
 
 
@@ -344,13 +368,13 @@ def test_fsck_refuses_a_live_file(lapse):
 def test_damaged_while_nobody_looks(lapse, what):
     """An agent that finds its file damaged goes on in a new one; the old is kept."""
     recording = Recording(lapse, rate=5000)
-    time.sleep(1.2)
+    assert recording.has(5000)
     folder = recording.folder
     path = next(folder.glob("*.db"))
     os.kill(recording.process.pid, signal.SIGSTOP)  # starts no agent meanwhile
     pid = lapse.agent_pid()
     os.kill(pid, signal.SIGKILL)
-    assert wait_for(lambda: lapse.agent_pid() is None, 5)
+    assert wait_for(lambda: lapse.agent_pid() is None)
     log = path.with_name(path.name + "-wal")
     if what != "log":
         with contextlib.closing(sqlite3.connect(path)) as db:
@@ -365,7 +389,7 @@ def test_damaged_while_nobody_looks(lapse, what):
     else:
         log.write_bytes(os.urandom(100_000))
     os.kill(recording.process.pid, signal.SIGCONT)
-    assert wait_for(lambda: lapse.agent_pid() not in (None, pid), 10)
+    assert recording.agent_anew(pid)
     time.sleep(1.5)
     recording.end()
     done = lapse("show", folder)

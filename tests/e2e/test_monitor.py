@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`lapse monitor`: this machine until it is told to end, and a simulated run; the
 options of the script that it stands in for."""
+import contextlib
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -11,13 +13,23 @@ import urllib.request
 
 import pytest
 
+from conftest import PATIENCE
 from launcher_terminal import Terminal
+
+
+def free_port(host="127.0.0.1"):
+    """Below those that are given to who asks for any: no test beside this one takes it."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind((host, port))
+            return port
 
 
 def start(lapse, *options):
     """The process once its run is recorded for two seconds."""
     process = lapse.start("monitor", *options)
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end and process.poll() is None:
         done = lapse("query", "last", "--json")
         if done.returncode == 0 and '"memory/used"' in done.stdout and \
@@ -31,9 +43,10 @@ def start(lapse, *options):
 def test_machine_until_interrupted(lapse, how):
     process = start(lapse)
     process.send_signal(how)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "recording this machine to" in errors and "lapse report" in errors
+    assert lapse.settled()
     report = lapse.json("report", "last")
     assert (report["outcome"], report["exit_code"], report["name"]) == ("exited", 0, "monitor")
     assert report["machines"][0]["cpu_busy"]["count"] > 0
@@ -45,16 +58,14 @@ def test_machine_until_interrupted(lapse, how):
 def test_killed_is_lost(lapse):
     process = start(lapse)
     process.kill()
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     assert lapse.settled()
     assert lapse.json("show", "last")["outcome"] == "lost"
 
 
 def test_options_of_the_script(lapse, wait_for):
     """Underscores as documented, hyphens too; what is not here is said, once each."""
-    with socket.socket() as free:
-        free.bind(("0.0.0.0", 0))
-        port = free.getsockname()[1]
+    port = free_port("0.0.0.0")
     process = start(lapse, "--save_dir", lapse.folder / "runs", "--tensorboard-dir", "tb",
                     "--enable_dashboard", f"--dashboard_port={port}", "--dashboard_host", "0.0.0.0",
                     "--visualization_dir", "pictures", "--disable_alerts", "--no_track_gradients")
@@ -62,13 +73,14 @@ def test_options_of_the_script(lapse, wait_for):
     assert wait_for(address.exists)
     assert re.fullmatch(rf"http://[0-9.]+:{port}/\?token=[a-z2-7]{{26}}\n", address.read_text())
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 0
     notes = [line for line in errors.splitlines() if ": note: " in line]
     assert [re.search("visualization|alerts|gradients", n)[0] for n in notes] == [
         "visualization", "alerts", "gradients"]
     assert not (lapse.folder / "pictures").exists()
-    assert lapse.settled() and any((lapse.folder / "tb").rglob("events.out.tfevents.*"))
+    assert lapse.settled()
+    assert wait_for(lambda: any((lapse.folder / "tb").rglob("events.out.tfevents.*")))
 
 
 def test_what_is_switched_off_is_not_mentioned(lapse):
@@ -76,7 +88,7 @@ def test_what_is_switched_off_is_not_mentioned(lapse):
                     "--enable_dashboard", "--disable_dashboard",
                     "--visualization_dir", "p", "--disable_visualization")
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=60)
     assert "note:" not in errors and not (lapse.folder / "tb").exists()
 
 
@@ -95,12 +107,6 @@ def ask(url, what=""):
         return answer.read().decode()
 
 
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 def test_dashboard(lapse, wait_for):
     """At the port that was asked for, with the run of the machine, told on stderr."""
     port = free_port()
@@ -111,10 +117,10 @@ def test_dashboard(lapse, wait_for):
     assert "<title>" in ask(url)
     run = lapse.run_ids()[0]
     assert json.loads(ask(url, f"api/v1/runs/{run}"))["live"]
-    time.sleep(1.5)  # it is told at the next look, once a second
+    said = f"lapse: dashboard: {url}#/run/{run}\n"
+    assert said in iter(process.stderr.readline, "")  # told at the next look, once a second
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
-    assert f"lapse: dashboard: {url}#/run/{run}\n" in errors
+    process.communicate(timeout=60)
 
 
 def test_dashboard_of_a_simulated_run_is_as_configured(lapse, wait_for):
@@ -125,14 +131,12 @@ def test_dashboard_of_a_simulated_run_is_as_configured(lapse, wait_for):
     del lapse.env["LAPSE_DASHBOARD"]  # the environment comes before the file
     process = lapse.start("monitor", "--config", "m.yaml", "--simulate", "--simulate_steps", "600")
     url = f"http://127.0.0.1:{port}/"
-    for line in process.stderr:
-        if line.strip() == url:
-            break
+    assert url in map(str.strip, iter(process.stderr.readline, ""))
     info = json.loads(ask(url, "api/v1/info"))
     assert (info["refresh_ms"], info["title"]) == (5000, "Ours")
-    assert wait_for(lambda: json.loads(ask(url, "api/training_metrics")), 20)
+    assert wait_for(lambda: json.loads(ask(url, "api/training_metrics")))
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     with pytest.raises(OSError):
         ask(url, "healthz")
 

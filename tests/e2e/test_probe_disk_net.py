@@ -14,12 +14,16 @@ import sys
 
 import pytest
 
+from conftest import wait_for
+from held import LIMIT, Held
+
 pytestmark = pytest.mark.alone  # CPU, disks and counters of the whole machine
 
-# Reads everything each 50 ms for 6 s, and in between writes, reads and sends.
+# Reads everything each 50 ms until its input ends, and in between writes, reads and sends.
 READER = r"""
-import json, os, socket, subprocess, sys, time
-folder, end = sys.argv[1], time.time() + 6
+import json, os, socket, subprocess, sys, threading, time
+folder, over = sys.argv[1], threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
 
 def disks():
     out = {}
@@ -48,8 +52,7 @@ def look():
 
 rows, n = [look()], 0
 with open(os.path.join(folder, "work"), "wb") as f:
-    while time.time() < end:
-        time.sleep(0.05)
+    while not over.wait(0.05):
         rows.append(look())
         n += 1
         if n % 20 == 0:
@@ -66,6 +69,11 @@ def seen():
     return {}
 
 
+def readings(run):
+    """How often lapse has read the machine."""
+    return sum(s["count"] for s in run.get("series", []) if s["name"] == "memory/total")
+
+
 @pytest.fixture
 def recorded(lapse, seen):
     """(rows of the reader, {series: [(time, value)]}), once for all tests."""
@@ -73,8 +81,10 @@ def recorded(lapse, seen):
         return seen["rows"], seen["series"]
     df = [subprocess.run(["df", "-B1", "--output=size,used,avail", "/"], text=True, check=True,
                          stdout=subprocess.PIPE).stdout.split()[-3:]]
-    done = lapse("run", "--", sys.executable, "-c", READER, lapse.folder)
-    assert done.returncode == 0, done.stderr
+    with Held(lapse, command=(sys.executable, "-c", READER, lapse.folder)) as run:
+        assert wait_for((lapse.folder / "work").exists, LIMIT), "the reader does not begin"
+        before = readings(lapse.shown())
+        assert run.until(lambda run: readings(run) >= before + 6)
     df.append(subprocess.run(["df", "-B1", "--output=size,used,avail", "/"], text=True, check=True,
                              stdout=subprocess.PIPE).stdout.split()[-3:])
     raw = lapse("query", "last", "disk/*", "network/*", "filesystem/*", "files/*", "--raw")

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from conftest import wait_for
+from held import LIMIT, Held, has
+
 pytestmark = pytest.mark.alone  # CPU, disks and counters of the whole machine
 
 WATCH = """
@@ -19,6 +22,7 @@ import json, os, psutil, sys, threading, time
 over = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
 def snapshot():
+    begin = time.time()
     stat, swap = psutil.cpu_stats(), psutil.swap_memory()
     pressure = {}
     for kind in ("cpu", "memory", "io"):
@@ -27,12 +31,11 @@ def snapshot():
                 pressure[kind + "/" + line.split()[0]] = int(line.split("total=")[1])
         except OSError:
             pass
-    before = time.time()
     cpu, cores = psutil.cpu_times()._asdict(), [c._asdict() for c in psutil.cpu_times(percpu=True)]
-    return {"time": before, "cpu": cpu, "cores": cores, "memory": psutil.virtual_memory()._asdict(),
+    return {"cpu": cpu, "cores": cores, "memory": psutil.virtual_memory()._asdict(),
             "swap": [swap.total, swap.used, swap.sin, swap.sout], "load": os.getloadavg(),
             "cpu/switches": stat.ctx_switches, "cpu/interrupts": stat.interrupts,
-            "pressure": pressure}
+            "pressure": pressure, "begin": begin, "end": time.time()}
 while True:
     print(json.dumps(snapshot()), flush=True)
     if over.wait(0.2):
@@ -68,9 +71,11 @@ class Watched:
                                    stdout=subprocess.PIPE, text=True)
         try:
             head = watcher.stdout.readline()  # it is at work
-            load = "end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do :; done"
-            done = lapse("run", "--", "sh", "-c", load)
-            assert done.returncode == 0, done.stderr
+            # Busy in many short processes, until a line comes.
+            load = ("while [ ! -e \"$0\" ]; do date > /dev/null; done & read line; "
+                    ": > \"$0\"; wait")
+            with Held(lapse, command=("sh", "-c", load, lapse.folder / "over")) as run:
+                assert run.until(has("memory/total", 6))
         finally:
             text, _ = watcher.communicate("")
         *self.seen, self.counts = map(json.loads, (head + text).splitlines())
@@ -78,9 +83,10 @@ class Watched:
         times = [t for t, _ in points(lapse, "memory/total")]
         self.first, self.last = times[0], times[-1]
         assert self.last - self.first > 2 * LATE
-        self.before = [s for s in self.seen if s["time"] <= self.first][-1]
+        self.before = [s for s in self.seen if s["end"] <= self.first][-1]
         self.after = self.seen[-1]
-        inner = [s for s in self.seen if self.first + LATE <= s["time"] <= self.last]
+        inner = [s for s in self.seen
+                 if self.first + LATE <= s["begin"] and s["end"] <= self.last]
         self.inner = (inner[0], inner[-1])
 
     def bracket(self, total, of, slack):
@@ -168,6 +174,7 @@ def test_core_agrees_with_mpstat(lapse):
         spin.kill()
         spin.wait()
     assert done.returncode == 0, done.stderr
+    assert lapse.settled()
     load = json.loads(done.stdout)["sysstat"]["hosts"][0]["statistics"][-1]["cpu-load"]
     theirs = 1 - (load[0]["idle"] + load[0]["iowait"]) / 100
     ours = [v for _, v in points(lapse, "cpu/core/busy", f'cpu="{cpu}"')]
@@ -177,9 +184,10 @@ def test_core_agrees_with_mpstat(lapse):
 
 @pytest.mark.skipif(not shutil.which("free"), reason="needs free (Debian: procps)")
 def test_memory_agrees_with_free(lapse):
-    done = lapse("run", "--", "sh", "-c", "sleep 2; free -b")
-    assert done.returncode == 0, done.stderr
-    rows = {line.split(":")[0]: line.split()[1:] for line in done.stdout.splitlines()[1:]}
+    with Held(lapse, command=("sh", "-c", "read line; free -b")) as run:
+        assert run.until(lambda seen: has("memory/total")(seen) and has("swap/total")(seen))
+        text = run.end("\n")
+    rows = {line.split(":")[0]: line.split()[1:] for line in text.splitlines()[1:]}
     assert points(lapse, "memory/total")[0][1] == int(rows["Mem"][0])
     assert points(lapse, "swap/total")[0][1] == int(rows["Swap"][0])
 
@@ -205,9 +213,11 @@ def quota_cgroup():
 def test_quota_of_a_cgroup(lapse):
     folder = quota_cgroup()
     try:
-        enter = f"echo $$ > {folder}/cgroup.procs && exec {lapse.program} run -- sleep 1"
-        done = subprocess.run(["sh", "-c", enter], env=lapse.env, cwd=lapse.folder, timeout=50)
-        assert done.returncode == 0
+        enter = f"echo $$ > {folder}/cgroup.procs && exec {lapse.program} run -- cat"
+        run = subprocess.Popen(["sh", "-c", enter], env=lapse.env, cwd=lapse.folder, stdin=subprocess.PIPE)
+        assert wait_for(lambda: has("cpu/quota")(lapse.shown()), LIMIT)
+        run.communicate()
+        assert run.returncode == 0
         assert points(lapse, "cpu/quota")[0][1] == 1.5
     finally:
         for _ in range(100):  # the agent ends by itself

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from held import Held, has
+
 pytestmark = pytest.mark.alone  # its workers keep the CPUs busy
 
 PROGRAM = """
@@ -35,7 +37,8 @@ out = context.SimpleQueue()
 ballast = bytearray(64 << 20)
 files = [open("/dev/null") for _ in range(40)]
 for _ in range(3):
-    threading.Thread(target=time.sleep, args=(9,), daemon=True).start()
+    threading.Thread(target=time.sleep, args=(99,), daemon=True).start()
+sys.stdin.readline()  # lapse has begun
 workers = [context.Process(target=work, args=(out,)) for _ in range(2)]
 for w in workers:
     w.start()
@@ -60,8 +63,9 @@ def python_with_psutil():
 @pytest.fixture
 def run(lapse):
     """What the program saw, and the recorded points of a series by name and labels."""
-    done = lapse("run", "--", python_with_psutil(), "-c", PROGRAM)
-    assert done.returncode == 0, done.stderr
+    with Held(lapse, command=(python_with_psutil(), "-c", PROGRAM)) as held:
+        assert held.until(has("tree/processes", 2))
+        text = held.end("\n")
 
     def points(name, labels=""):
         found = lapse("query", name, "--points", "10000", "--json")
@@ -70,7 +74,7 @@ def run(lapse):
         assert len(series) == 1, (name, labels)
         return [(b["time_min_ns"] / 1e9, b["last"]) for b in series[0]["buckets"]]
 
-    return json.loads(done.stdout.splitlines()[-1]), points
+    return json.loads(text.splitlines()[-1]), points
 
 
 def test_processes_agree_with_psutil(run):

@@ -13,6 +13,9 @@ import time
 
 import pytest
 
+from conftest import wait_for
+from held import LIMIT, Held
+
 pytestmark = pytest.mark.alone  # CPU, disks and counters of the whole machine
 
 
@@ -41,8 +44,8 @@ def iostat():
 
 
 def points(lapse, *patterns):
+    """What is stored of these series; nothing of those that are not here (yet)."""
     done = lapse("query", "last", *patterns, "--raw")
-    assert done.returncode == 0, done.stderr
     series = {}
     for row in csv.DictReader(io.StringIO(done.stdout)):
         series.setdefault(row["series"], []).append((int(row["time_ns"]), float(row["value"])))
@@ -50,18 +53,30 @@ def points(lapse, *patterns):
 
 
 class Course:
-    """A run of six seconds, and a reader's totals outside and inside of it: `outside` before
-    and after, `inside` once lapse has surely read twice and before its last reading."""
+    """A run whose command does some work, and a reader's totals outside and inside of it:
+    `outside` before and after the run, `inside` before and after the work, which begins when
+    lapse has read the counters twice and after which it reads them once more. `found` is what
+    is stored of `series`."""
 
-    def __init__(self, lapse, read, command):
-        self.outside, self.inside = [read()], []
-        run = lapse.start("run", "--", *command)
-        time.sleep(3)
-        self.inside.append(read())
-        time.sleep(1.5)
-        self.inside.append(read())
-        assert run.wait(timeout=40) == 0, run.stderr.read()
+    def __init__(self, lapse, read, work, *series):
+        def is_read(since=-1):
+            """Has each of the series, of those that are here, a later value?"""
+            stored = points(lapse, *series)
+            return stored and all(values[-1][0] > since for values in stored.values())
+
+        self.outside, worked = [read()], lapse.folder / "worked"
+        command = ("sh", "-c", f'read go; {work}; : > "$0"; cat', worked)
+        with Held(lapse, command=command) as run:
+            assert wait_for(is_read, LIMIT), "lapse does not read"
+            self.inside = [read()]
+            run.process.stdin.write("go\n")
+            run.process.stdin.flush()
+            assert wait_for(worked.exists, LIMIT)
+            self.inside.append(read())
+            after = time.time_ns()
+            assert wait_for(lambda: is_read(after), LIMIT), "lapse reads no more"
         self.outside.append(read())
+        self.found = points(lapse, *series)
 
     def check(self, total, value, slack=0):
         """Does a sum of a counter lie between what it must and what it can be?"""
@@ -72,24 +87,24 @@ class Course:
 
 @needs("vmstat")
 def test_vmstat(lapse):
-    course = Course(lapse, vmstat, ["sh", "-c", "i=0; while [ $i -lt 60 ]; do sleep 0.1; i=$((i+1)); done"])
-    found = points(lapse, "cpu/switches", "cpu/interrupts", "cpu/forks", "memory/paged/*")
+    course = Course(lapse, vmstat, "i=0; while [ $i -lt 60 ]; do sleep 0.05; i=$((i+1)); done",
+                    "cpu/switches", "cpu/interrupts", "cpu/forks", "memory/paged/*")
+    found = course.found
     for series, name, unit in (("cpu/switches", "CPU context switches", 1),
                                ("cpu/interrupts", "interrupts", 1), ("cpu/forks", "forks", 1),
                                ("memory/paged/in", "K paged in", 1024),
                                ("memory/paged/out", "K paged out", 1024)):
         course.check(sum(v for _, v in found[series]), lambda row, n=name, u=unit: row[n] * u)
-    # The command alone forked 60 times in these six seconds, and some in the readings.
-    assert sum(v for _, v in found["cpu/forks"]) >= 30
+    # The work alone forked 60 times.
+    assert sum(v for _, v in found["cpu/forks"]) >= 60
 
 
 @needs("iostat")
 def test_iostat(lapse):
     target = lapse.folder / "written"
-    course = Course(lapse, iostat, [
-        "sh", "-c", f"for i in 1 2 3 4 5 6; do dd if=/dev/zero of={target} bs=1M count=8 "
-        "conv=fsync 2>/dev/null; sleep 0.9; done"])
-    found = points(lapse, "disk/read", "disk/written")
+    course = Course(lapse, iostat, f"for i in 1 2 3 4 5 6; do dd if=/dev/zero of={target} bs=1M count=8 "
+                    "conv=fsync 2>/dev/null; sleep 0.3; done", "disk/read", "disk/written", "cpu/forks")
+    found = course.found
     checked = 0
     for series, values in found.items():
         match = re.fullmatch(r'disk/(read|written)\{device="(.*)"\}', series)
@@ -108,8 +123,9 @@ def test_ip(lapse):
         tcp = json.loads(output("nstat", "-a", "-s", "-z", "-j", "TcpOutSegs"))
         return {"links": links, "segments": int(tcp["kernel"]["TcpOutSegs"])}
 
-    course = Course(lapse, read, ["sleep", "6"])
-    found = points(lapse, "network/*")
+    course = Course(lapse, read, "sleep 3", "network/received", "network/sent",
+                    "network/tcp/segments", "cpu/forks")
+    found = course.found
     checked = 0
     for series, values in found.items():
         match = re.fullmatch(r'network/(received|sent)\{interface="(.*)"\}', series)
@@ -130,6 +146,7 @@ def test_stress_ng(lapse):
     done = lapse("run", "--", "stress-ng", "--quiet", "--cpu", "1", "--vm", "1", "--vm-bytes",
                  "256m", "--vm-keep", "--vm-populate", "--timeout", "7s")
     assert done.returncode == 0, done.stderr
+    assert lapse.settled()
     run = lapse.json("show", "last")
     used = run["user_s"] + run["system_s"]
     found = points(lapse, "tree/cpu", "tree/rss", "cpu/busy", "cpu/count")

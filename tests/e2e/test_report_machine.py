@@ -8,6 +8,7 @@ import math
 import pytest
 
 from conftest import BUILD
+from held import Held, has
 
 SIMULATE = ("simulate", "--start", "2026-01-02T03:04:05Z", "--quiet")
 
@@ -161,10 +162,11 @@ def test_two_hosts(lapse):
 
 def test_this_machine(lapse):
     """Live: the run's own process is in the table of processes."""
-    done = lapse("run", "--", "python3", "-c",
-                 "import time; x = bytearray(80 << 20); t = time.time()\n"
-                 "while time.time() - t < 4: sum(range(1000))")
-    assert done.returncode == 0 and lapse.settled()
+    program = ("import sys, threading; x = bytearray(80 << 20)\n"
+               "over = threading.Thread(target=sys.stdin.read); over.start()\n"
+               "while over.is_alive(): sum(range(1000))")
+    with Held(lapse, command=("python3", "-c", program)) as run:
+        assert run.until(lambda shown: has("cpu/busy", 3)(shown) and has("process/cpu", 2)(shown))
     report = lapse.json("report", "last")
     machine = report["machines"][0]
     assert machine["cpu_busy_spread"]["count"] >= 2 and machine["cpu_count"]["last"] >= 1
@@ -182,7 +184,9 @@ def test_gpu_library(lapse):
     if not library.exists():
         pytest.fail(f"{library} has not been built")
     lapse.env["LAPSE_NVML"] = str(library)
-    assert lapse("run", "--", "sleep", "4").returncode == 0 and lapse.settled()
+    with Held(lapse) as run:
+        assert run.until(lambda shown: has("gpu/busy", 2)(shown) and has("gpu/energy", 2)(shown)
+                         and has("gpu/sm/active")(shown))
     report = lapse.json("report", "last")
     gpu = report["gpus"][0]
     assert gpu["gpu"] == "0" and gpu["name"]

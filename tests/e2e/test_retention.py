@@ -123,7 +123,7 @@ def test_gc_killed_leaves_a_sound_file(lapse, seed):
 
 def test_live_runs_are_left_alone(lapse, wait_for):
     live = lapse.start("simulate", "--live", "--speed", "100", "--steps", "1000000")
-    assert wait_for(lambda: lapse.run_ids() and lapse.json("ls")[0].get("name"))
+    assert wait_for(lambda: lapse.run_ids() and lapse.json("ls")[0].get("name"), 30)
     run = lapse.run_ids()[0]
     try:
         done = lapse("gc", "--keep-raw", "1s", "--max-total", "1", "--remove-runs", "--json")
@@ -141,7 +141,7 @@ def test_live_runs_are_left_alone(lapse, wait_for):
     assert lapse.run_ids() == []
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_agent_keeps_its_limits(lapse, charlm, tmp_path):
     """The file of a run is not larger; the points that are gone are the oldest."""
     config = tmp_path / "lapse.yaml"
@@ -151,9 +151,9 @@ def test_agent_keeps_its_limits(lapse, charlm, tmp_path):
         config.write_text(text)
         done = lapse("run", "--config", config, "--", charlm, "--steps", steps, "--dim", 4,
                      "--heads", 1, "--layers", 1, "--batch", 4, "--context", 4, "--threads", 1,
-                     "--eval-every", steps, "--log-every", steps, "--sample", 0)
+                     "--eval-every", steps, "--log-every", steps, "--sample", 0, timeout=180)
         assert done.returncode == 0, done.stderr
-        assert lapse.settled()
+        assert lapse.settled(60)
         lapse.end_agent()
         run = lapse.run_ids()[-1]
         sizes.append(size(lapse, run))

@@ -3,7 +3,6 @@
 do stays with them."""
 import gzip
 import http.server
-import json
 import os
 import re
 import shutil
@@ -13,6 +12,8 @@ import threading
 import urllib.request
 
 import pytest
+
+from held import Held, has
 
 TEXT = """# HELP disk_free_bytes Free space.
 # TYPE disk_free_bytes gauge
@@ -78,29 +79,10 @@ def events(lapse, kind):
     return [e["text"] for e in lapse.json("show", "last")["events"] if e["kind"] == kind]
 
 
-def shown(lapse):
-    """What is stored of the run so far; {} at first."""
-    done = lapse("show", "last", "--json")
-    return json.loads(done.stdout) if done.returncode == 0 else {}
-
-
-def run_until(lapse, wait_for, enough, *arguments):
+def run_until(lapse, enough, *arguments):
     """A run that goes on until enough(what is stored) is true."""
-    go = lapse.folder / "go"
-    process = lapse.start("run", *arguments, "--", "sh", "-c",
-                          'while [ ! -e "$0" ]; do sleep 0.1; done', go)
-    answer = wait_for(lambda: enough(shown(lapse)), 30)
-    go.touch()
-    _, stderr = process.communicate()
-    assert process.returncode == 0, stderr
-    assert answer
-    lapse.settled()
-
-
-def has(name, count=1):
-    """Is there a series of this name, with so many values?"""
-    return lambda run: any(s["name"] == name and s["count"] >= count
-                           for s in run.get("series", []))
+    with Held(lapse, *arguments) as run:
+        assert run.until(enough)
 
 
 def told(kind):
@@ -113,7 +95,7 @@ def config(lapse, text):
     return path
 
 
-def test_values_are_those_of_the_text(lapse, exporter, wait_for):
+def test_values_are_those_of_the_text(lapse, exporter):
     readings = []
 
     def answer(handler):
@@ -123,7 +105,7 @@ def test_values_are_those_of_the_text(lapse, exporter, wait_for):
         return 200, {"Content-Type": "text/plain; version=0.0.4"}, body
 
     one = exporter(answer)
-    run_until(lapse, wait_for, has("scrape/jobs_total", 2), "-c", config(lapse, f"""run:
+    run_until(lapse, has("scrape/jobs_total", 2), "-c", config(lapse, f"""run:
   scrape:
     - url: http://{one.at}
       interval: 1s
@@ -154,7 +136,7 @@ def test_values_are_those_of_the_text(lapse, exporter, wait_for):
     assert "Authorization" not in asked
 
 
-def test_openmetrics_gzip_and_token(lapse, exporter, wait_for):
+def test_openmetrics_gzip_and_token(lapse, exporter):
     body = gzip.compress(b"# TYPE a counter\na_total 3\na_created 17\n# TYPE b gauge\n"
                          b"b 2 # {t=\"1\"} 5\n# EOF\n")
 
@@ -166,7 +148,9 @@ def test_openmetrics_gzip_and_token(lapse, exporter, wait_for):
     token = lapse.folder / "token"
     token.write_text("secret-7\n")
     lapse.env["JUDGE_TOKEN"] = "secret-8"
-    run_until(lapse, wait_for, has("scrape/b"), "-c", config(lapse, f"""run:
+    # Of both: one may be asked earlier than the other.
+    run_until(lapse, lambda run: sum(s["name"] == "scrape/b" for s in run.get("series", [])) == 2,
+              "-c", config(lapse, f"""run:
   scrape:
     - {{url: "{one.at}/x", token_file: {token}}}
     - {{url: "{one.at}/y", token_env: JUDGE_TOKEN}}
@@ -180,12 +164,12 @@ def test_openmetrics_gzip_and_token(lapse, exporter, wait_for):
     assert b"secret-" not in stored
 
 
-def test_a_target_that_hangs_stops_no_other(lapse, exporter, wait_for):
+def test_a_target_that_hangs_stops_no_other(lapse, exporter):
     """One takes the connection and says nothing; the kernel answers for it."""
     mute = socket.create_server(("127.0.0.1", 0))
     at = f"127.0.0.1:{mute.getsockname()[1]}"
     one = exporter(lambda handler: (200, {}, b"x 1\n"))
-    run_until(lapse, wait_for, lambda r: told("scrape-down")(r) and has("scrape/x", 3)(r),
+    run_until(lapse, lambda r: told("scrape-down")(r) and has("scrape/x", 3)(r),
               "-c", config(lapse, f"""run:
   scrape:
     - {{url: "{at}", interval: 1s, timeout: 2s}}
@@ -208,14 +192,14 @@ def test_a_target_that_hangs_stops_no_other(lapse, exporter, wait_for):
     (200, {"Content-Encoding": "gzip"}, gzip.compress(b"# " + b"x" * (17 << 20) + b"\n"),
      "the answer has more than 16 MiB"),
 ], ids=["404", "302", "401", "page", "no-metrics", "too-much"])
-def test_bad_answers(lapse, exporter, wait_for, status, headers, body, why):
+def test_bad_answers(lapse, exporter, status, headers, body, why):
     one = exporter(lambda handler: (status, headers, body))
-    run_until(lapse, wait_for, told("scrape-down"), "--scrape", one.at)
+    run_until(lapse, told("scrape-down"), "--scrape", one.at)
     assert why in events(lapse, "scrape-down")[0]
     assert events(lapse, "scrape-down")[0].startswith(one.at + " cannot be scraped: ")
 
 
-def test_down_and_up_again(lapse, exporter, wait_for):
+def test_down_and_up_again(lapse, exporter):
     state = {"up": True}
     one = exporter(lambda handler: (200 if state["up"] else 503, {}, b"c_total 5\n"))
     file = config(lapse, f"run:\n  scrape:\n  - url: {one.at}\n    interval: 1s\n")
@@ -227,7 +211,7 @@ def test_down_and_up_again(lapse, exporter, wait_for):
             state["up"] = True
         return told("scrape-up")(run)
 
-    run_until(lapse, wait_for, course, "-c", file)
+    run_until(lapse, course, "-c", file)
     assert events(lapse, "scrape-down") == [f"{one.at} cannot be scraped: HTTP status 503"]
     assert events(lapse, "scrape-up") == [f"{one.at} can be scraped again"]
     assert series(lapse, "scrape/c_total")[f'scrape/c_total{{target="{one.at}"}}']["sum"] == 0
@@ -237,8 +221,8 @@ def test_the_agents_own_targets(lapse, exporter, wait_for):
     one = exporter(lambda handler: (200, {}, b"shared 4\n"))
     file = config(lapse, f"agent:\n  scrape: [{one.at}]\n")
     agent = lapse.start("agent", "--config", file, "--idle-exit", "60")
-    assert wait_for(lapse.agent_pid)
-    run_until(lapse, wait_for, has("scrape/shared"))
+    assert wait_for(lapse.agent_pid, 30)
+    run_until(lapse, has("scrape/shared"))
     found = [s for s in lapse.json("show", "last")["series"] if s["name"] == "scrape/shared"]
     roles = {p["process"]: p["role"] for p in lapse.json("show", "last")["processes"]}
     assert [(s["last"], roles[s["process"]]) for s in found] == [(4, "host")]
@@ -246,7 +230,7 @@ def test_the_agents_own_targets(lapse, exporter, wait_for):
     agent.wait()
 
 
-def test_unix_socket(lapse, wait_for):
+def test_unix_socket(lapse):
     path = str(lapse.rendezvous / "x.sock")
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
@@ -260,7 +244,7 @@ def test_unix_socket(lapse, wait_for):
         connection.close()
 
     threading.Thread(target=serve, daemon=True).start()
-    run_until(lapse, wait_for, has("scrape/metrics1"), "--scrape", f"unix://{path}:/metrics")
+    run_until(lapse, has("scrape/metrics1"), "--scrape", f"unix://{path}:/metrics")
     server.close()
     assert [s["last"] for s in series(lapse, "scrape/metrics1").values()] == [1]
 
@@ -285,14 +269,14 @@ def test_wrong_options_run_nothing(lapse, arguments, why):
     assert not mark.exists()
 
 
-def test_without_libcurl_the_remedy_is_told(lapse, wait_for):
+def test_without_libcurl_the_remedy_is_told(lapse):
     """A folder in which libcurl.so.4 is no library stands first in the search."""
     fake = lapse.folder / "lib"
     fake.mkdir()
     for name in ("libcurl.so.4", "libcurl-gnutls.so.4", "libcurl-nss.so.4"):
         (fake / name).write_bytes(b"not a library")
     lapse.env["LD_LIBRARY_PATH"] = str(fake)
-    run_until(lapse, wait_for, told("scrape-down"), "--scrape", "127.0.0.1:9")
+    run_until(lapse, told("scrape-down"), "--scrape", "127.0.0.1:9")
     assert "libcurl.so.4 is not here: install it (Debian: libcurl4" in \
         events(lapse, "scrape-down")[0]
 
@@ -338,9 +322,9 @@ def test_node_exporter(lapse, exporter, wait_for):
         return True
 
     try:
-        assert wait_for(listens)
+        assert wait_for(listens, 30)
         between = exporter(answer)
-        run_until(lapse, wait_for, has("scrape/up", 3), "-c", config(
+        run_until(lapse, has("scrape/up", 3), "-c", config(
             lapse, f"run:\n  scrape:\n  - {{url: '{between.at}', interval: 1s, name: n}}\n"))
     finally:
         server.terminate()

@@ -405,15 +405,16 @@ def values(text):
     return dict(line.rsplit(" ", 1) for line in lines)
 
 
+@pytest.mark.timeout(150)
 def test_metrics_of_live_runs(lapse, charlm):
     with Serving(lapse) as server:
         nothing = server.get("/metrics")
         assert nothing.status == 200 and nothing.body == b""
-        runs = [lapse.start("run", "--quiet", "--", charlm, "--seconds", "40") for _ in range(2)]
+        runs = [lapse.start("run", "--quiet", "--", charlm, "--seconds", "100") for _ in range(2)]
         try:
             wanted = ["lapse_cpu_busy{", "lapse_loss", "lapse_records_total{"]
             assert wait_for(lambda: all(
-                server.get("/metrics").body.decode().count(f"\n{w}") >= 2 for w in wanted), 30)
+                server.get("/metrics").body.decode().count(f"\n{w}") >= 2 for w in wanted), 60)
             plain = server.get("/metrics")
             open_metrics = server.get("/metrics", Accept="application/openmetrics-text")
         finally:

@@ -257,6 +257,7 @@ def test_paths_that_lead_out(lapse, server, run):
 # ---- too large ---------------------------------------------------------------------------
 
 
+@pytest.mark.timeout(150)
 def test_too_large(server, run):
     assert code(act(server, run, body=b"[" * 200000)) == (413, "too-large")
     assert code(act(server, run, body=b"[" * 200000, X_Lapse_Token=None)) == (401, "no-token")
@@ -321,6 +322,7 @@ def ask_broken(server, data):
     return line.split(b" ")[1].decode() if line.startswith(b"HTTP/1.") else "none"
 
 
+@pytest.mark.timeout(240)
 def test_broken_requests(server, run):
     breaker = Breaker(8, run)
     requests = [breaker.make() for _ in range(4000)]
@@ -357,14 +359,16 @@ def test_broken_bodies(server, run):
 # ---- slowly ------------------------------------------------------------------------------
 
 
+@pytest.mark.timeout(240)
 def test_500_connections_that_send_a_byte_now_and_then(lapse, server, run):
     """Each sends a byte every 5 s and is never done; the server ends them, and answers others
     from the first moment on."""
     page = lapse.folder / "page"
     recording = lapse.start("run", "--quiet", "--", STRESS, "--threads", "1", "--rate", "20000",
-                            "--kinds", "sfaht", "--seconds", "50", page)
-    assert wait_for(lambda: len(lapse.run_ids()) == 2, 20)
+                            "--kinds", "sfaht", "--seconds", "200", page)
+    assert wait_for(lambda: len(lapse.run_ids()) == 2, 30)
     live = next(r for r in lapse.run_ids() if r != run)
+    assert wait_for(lambda: server.get(f"/api/v1/runs/{live}").status == 200, 30)
     slow = []
     for i in range(500):
         s = socket.socket()
@@ -379,7 +383,9 @@ def test_500_connections_that_send_a_byte_now_and_then(lapse, server, run):
     ended = set()
     for s in slow:
         poll.register(s, select.POLLIN)
-    for turn in range(4):
+    for turn in range(8):
+        if len(ended) == 500:
+            break
         for s in slow:
             if s.fileno() in ended:
                 continue
@@ -393,14 +399,14 @@ def test_500_connections_that_send_a_byte_now_and_then(lapse, server, run):
                 ended.add(fd)
                 poll.unregister(fd)
             time.sleep(0.1)
-    # 10 s for a head: after 20 s none is left that was there at the beginning.
+    # 10 s for a head: after 20 s, or a bit more, none is left, though each went on sending.
     assert len(ended) == 500
     for s in slow:
         s.close()
     pid = int.from_bytes(page.read_bytes()[64:72], "little")
     os.kill(pid, signal.SIGTERM)
     recording.wait(20)
-    lapse.settled()
+    assert lapse.settled(30)
     check_complete(lapse, live)
 
 
@@ -413,10 +419,10 @@ def check_complete(lapse, run):
     assert p["stored"] > 1000 and p.get("attempts", p["stored"]) == p["stored"]
 
 
+@pytest.mark.timeout(240)
 def test_clients_that_never_read(lapse, server, run):
     """Answers of some MiB that nobody takes hold no thread."""
-    lapse("simulate", "--steps", "100000", "--rate", "1000", check=True)
-    large = lapse.run_ids()[-1]
+    large = lapse.json("simulate", "--steps", "100000", "--rate", "1000")["id"]
     stuck = []
     for _ in range(60):
         s = server.connect()
@@ -424,6 +430,9 @@ def test_clients_that_never_read(lapse, server, run):
         s.sendall(f"GET /api/v1/runs/{large}/query?series=*&points=2000 HTTP/1.1\r\n"
                   "Host: localhost\r\n\r\n".encode())
         stuck.append(s)
+    for s in stuck:  # the answer is worked out, and there is no room for more of it
+        s.settimeout(150)
+        assert s.recv(12) == b"HTTP/1.1 200"
     for _ in range(50):
         assert server.get("/healthz", timeout=10).status == 200
         assert server.get(f"/api/v1/runs/{run}", timeout=30).status == 200

@@ -366,7 +366,7 @@ def test_who_has_gone_is_not_worked_for(held, served):
         for connection in wait + made:
             connection.close()
         assert wait_for(lambda: sockets(served) == idle, 30)
-        assert not any(Path("/proc", pid).exists() for pid in held.pids())
+        assert wait_for(lambda: not any(Path("/proc", pid).exists() for pid in held.pids()), 30)
     held.go()
     assert served.get(line(served, 99)).status == 200
     assert len(held.pids()) == 5

@@ -24,7 +24,7 @@ class Manager:
     def __init__(self, address):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(address)
-        self.socket.settimeout(20)
+        self.socket.settimeout(30)
         self.said = []
 
     def until(self, text):
@@ -88,7 +88,7 @@ def test_without_a_watchdog_nothing_is_told(lapse):
 
 def test_a_service_waits_for_the_agent_that_is_there(lapse, wait_for):
     first = lapse.start("agent")
-    assert wait_for(lapse.agent_pid)
+    assert wait_for(lapse.agent_pid, 30)
     manager = Manager(str(lapse.rendezvous / "notify"))
     lapse.env["NOTIFY_SOCKET"] = str(lapse.rendezvous / "notify")
     service = lapse.start("agent")
@@ -102,7 +102,7 @@ def test_a_service_waits_for_the_agent_that_is_there(lapse, wait_for):
     # One that no manager started leaves at once, as before.
     del lapse.env["NOTIFY_SOCKET"]
     first = lapse.start("agent")
-    assert wait_for(lapse.agent_pid)
+    assert wait_for(lapse.agent_pid, 30)
     assert lapse("agent").returncode == 0
     first.terminate()
     first.wait()
@@ -110,17 +110,19 @@ def test_a_service_waits_for_the_agent_that_is_there(lapse, wait_for):
 
 def test_a_service_that_waits_can_be_stopped(lapse, wait_for):
     first = lapse.start("agent")
-    assert wait_for(lapse.agent_pid)
+    assert wait_for(lapse.agent_pid, 30)
     manager = Manager(str(lapse.rendezvous / "notify"))
     lapse.env["NOTIFY_SOCKET"] = str(lapse.rendezvous / "notify")
     service = lapse.start("agent")
     manager.until("another agent")
     service.terminate()
-    assert service.wait(10) == -signal.SIGTERM
+    assert service.wait(20) == -signal.SIGTERM
     assert lapse.agent_pid() == first.pid
+    first.terminate()
+    first.wait()
 
 
-def test_messages_for_the_journal(lapse):
+def test_messages_for_the_journal(lapse, wait_for):
     """JOURNAL_STREAM is device and inode of stderr: then priorities, no times, no file."""
     reading, writing = os.pipe()
     stat = os.fstat(writing)
@@ -129,6 +131,7 @@ def test_messages_for_the_journal(lapse):
     agent = lapse.start("agent", stderr=writing)
     os.close(writing)
     del lapse.env["LAPSE_CONFIG"]
+    assert wait_for(lapse.agent_pid, 30)  # else the run starts one of its own
     assert lapse("run", "--", "true").returncode == 0
     lapse.settled()
     agent.terminate()
@@ -144,6 +147,7 @@ def test_messages_for_the_journal(lapse):
 def test_another_stderr_is_no_journal(lapse, wait_for):
     lapse.env["JOURNAL_STREAM"] = "1:2"
     agent = lapse.start("agent", "-f")
+    assert wait_for(lapse.agent_pid, 30)
     assert lapse("run", "--", "true").returncode == 0
     lapse.settled()
     agent.terminate()
@@ -168,15 +172,15 @@ def values(lapse, folder, run="last", name="memory/total"):
 
 def test_the_machine_is_recorded_while_no_run_is(lapse, state, config, wait_for):
     agent = lapse.start("agent", "--machine")
-    assert wait_for(lambda: values(lapse, state) >= 2, 20)
+    assert wait_for(lambda: values(lapse, state) >= 2, 30)
     run = lapse.start("run", "--", "sh", "-c", "read line", stdin=subprocess.PIPE)
-    assert wait_for(lambda: values(lapse, lapse.runs) >= 3, 20)
+    assert wait_for(lambda: values(lapse, lapse.runs) >= 3, 30)
     during = values(lapse, state)
-    assert wait_for(lambda: values(lapse, lapse.runs) >= 5, 20)
+    assert wait_for(lambda: values(lapse, lapse.runs) >= 5, 30)
     assert values(lapse, state) == during  # the live run has them
     run.communicate("\n")
     lapse.settled()
-    assert wait_for(lambda: values(lapse, state) > during, 20)  # and then goes on
+    assert wait_for(lambda: values(lapse, state) > during, 30)  # and then goes on
     agent.terminate()
     assert agent.wait() == 0
     (machine,) = machine_runs(lapse, state)
@@ -190,14 +194,14 @@ def test_the_machine_is_recorded_while_no_run_is(lapse, state, config, wait_for)
 
 def test_without_being_asked_nothing_is_kept(lapse, state, config, wait_for):
     agent = lapse.start("agent")
-    assert wait_for(lapse.agent_pid)
+    assert wait_for(lapse.agent_pid, 30)
     assert lapse("run", "--", "true").returncode == 0
     lapse.settled()
     agent.terminate()
     agent.wait()
     config.write_text("agent: {machine: true, machine_keep: 0}\n")
     agent = lapse.start("agent", "--machine")
-    assert wait_for(lapse.agent_pid)
+    assert wait_for(lapse.agent_pid, 30)
     assert lapse("run", "--", "true").returncode == 0
     lapse.settled()
     agent.terminate()
@@ -208,12 +212,12 @@ def test_without_being_asked_nothing_is_kept(lapse, state, config, wait_for):
 @pytest.mark.kill
 def test_a_killed_agents_run_is_lost(lapse, state, config, wait_for):
     agent = lapse.start("agent", "--machine")
-    assert wait_for(lambda: values(lapse, state) >= 2, 20)
+    assert wait_for(lambda: values(lapse, state) >= 2, 30)
     agent.kill()
     agent.wait()
     (killed,) = [r["id"] for r in machine_runs(lapse, state)]
     agent = lapse.start("agent", "--machine")
-    assert wait_for(lambda: len(machine_runs(lapse, state)) == 2, 20)
+    assert wait_for(lambda: len(machine_runs(lapse, state)) == 2, 30)
     agent.terminate()
     agent.wait()
     outcomes = {r["id"]: r["outcome"] for r in machine_runs(lapse, state)}
@@ -230,7 +234,7 @@ def test_a_start_in_the_second_of_another(lapse, state, config, wait_for):
     for name in taken:
         (state / name).mkdir(parents=True)
     agent = lapse.start("agent", "--machine")
-    assert wait_for(lambda: {p.name for p in state.iterdir()} - taken, 20)
+    assert wait_for(lambda: {p.name for p in state.iterdir()} - taken, 30)
     agent.terminate()
     assert agent.wait() == 0
     assert "cannot be begun" not in (lapse.rendezvous / "agent.log").read_text()
@@ -256,7 +260,7 @@ def test_old_days_go(lapse, state, config, wait_for):
     (target / "file").write_text("x")
     link.symlink_to(target)
     agent = lapse.start("agent")
-    assert wait_for(lambda: not (state / old).exists(), 20)
+    assert wait_for(lambda: not (state / old).exists(), 30)
     agent.terminate()
     agent.wait()
     assert {edge, young, other, mine} <= {p.name for p in state.iterdir()}

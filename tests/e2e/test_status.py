@@ -2,6 +2,7 @@
 """`lapse run --status`: the line at the bottom of the terminal, and that the
 terminal is given back whenever somebody else has it."""
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,10 @@ while time.monotonic() < end and not os.path.exists(sys.argv[1]):
 """
 
 
+# An escape sequence or a character of UTF-8 that is not whole, or nothing.
+CUT_OFF = re.compile(rb"(?:\x1b(?:\[[0-9;?]*)?|[\xc0-\xff][\x80-\xbf]?|[\xf0-\xff][\x80-\xbf]{2}|)\Z")
+
+
 class Seen:
     """A terminal with what it shows."""
 
@@ -33,8 +38,11 @@ class Seen:
         self.terminal, self.screen, self.fed = terminal, Screen(), 0
 
     def now(self):
-        self.screen.feed(self.terminal.data[self.fed:])
-        self.fed = len(self.terminal.data)
+        """The screen; what a read has cut off in the middle of a sequence is left for later."""
+        data = self.terminal.data
+        whole = len(data) - len(CUT_OFF.search(data, self.fed)[0])
+        self.screen.feed(data[self.fed:whole])
+        self.fed = whole
         return self.screen
 
     def until(self, question, timeout=20):
@@ -75,7 +83,8 @@ def has_none(screen):
 def test_line_is_below_what_the_command_writes(lapse, talk):
     with run(lapse, *talk) as terminal:
         seen = Seen(terminal)
-        screen = seen.until(lambda s: has_bar(s) and "mem " in s.line(23))
+        screen = seen.until(lambda s: has_bar(s) and "mem " in s.line(23)
+                            and s.line(22).startswith("no end"))
         # The command's lines scroll above it, and its cursor is where it left it.
         assert screen.line(22) == "no end of line:" and screen.line(21) == "line 29"
         assert screen.line(0) == "line 8"
@@ -198,18 +207,20 @@ def test_progress(lapse, charlm):
     """Step, loss, speed and what is left; total steps by option, by configuration."""
     lapse.env.update(TERM="xterm")
     (lapse.folder / "c.yaml").write_text("run: {status: true, total_steps: 100000}\n")
-    with run(lapse, charlm, "--seconds", "8", "--threads", "1",
+    with run(lapse, charlm, "--seconds", "50", "--threads", "1",
              options=["--config", "c.yaml"]) as terminal:
         seen = Seen(terminal)
         seen.resize(24, 120)
-        screen = seen.until(lambda s: "ETA" in s.line(23), 30)
+        screen = seen.until(lambda s: all(word in s.line(23).split() for word in (
+            "step", "loss", "steps/s", "ETA", "mem")), 40)
         words = screen.line(23).split()
         step, total = words[words.index("step") + 1].split("/")
         assert int(step) > 0 and total == "100000"
         assert 0 < float(words[words.index("loss") + 1]) < 10
         assert float(words[words.index("steps/s") - 1]) > 0
         assert "mem" in words
-        terminal.end(40)
+        terminal.send(b"\x03")
+        terminal.end(30)
 
 
 def test_a_store_that_hangs_holds_nobody(lapse, talk):
@@ -217,12 +228,11 @@ def test_a_store_that_hangs_holds_nobody(lapse, talk):
     lapse.env["LAPSE_AGENT"] = "/bin/false"  # so there is no store but the one made here
     with run(lapse, *talk) as terminal:
         seen = Seen(terminal)
-        screen = seen.until(has_bar)
-        assert "waiting for data" in screen.line(23)
+        seen.until(lambda s: has_bar(s) and "waiting for data" in s.line(23))
         os.mkfifo(lapse.runs / lapse.run_ids()[0] / "host.db")
         first = seen.until(has_bar).line(23).split()[0]
         clocks = {first}
-        end = time.monotonic() + 20
+        end = time.monotonic() + 30
         while len(clocks) < 5 and time.monotonic() < end:
             clocks.add(seen.now().line(23).split()[0])
             terminal._read(0.2)  # pylint: disable=protected-access

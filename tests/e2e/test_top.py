@@ -107,7 +107,7 @@ def test_live_run_comes_first(lapse, wait_for):
     lapse("simulate", "--steps", "50", "--name", "old", check=True)
     live = lapse.start("simulate", "--live", "--rate", "20", "--steps", "100000", "--name", "lives")
     try:
-        assert wait_for(lambda: "lives  running" in lapse("top", "--once").stdout)
+        assert wait_for(lambda: "lives  running" in lapse("top", "--once").stdout, 30)
         with Top(lapse, "--interval", "100ms") as top:
             top.shows("lives  running", "1 Training", "loss")
             first = top.screen().line(1)

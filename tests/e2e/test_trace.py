@@ -456,6 +456,7 @@ def real(name):
     return DATA / name
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", REAL)
 def test_real_traces_are_answered(lapse, name):
     folder = real(name)
@@ -493,6 +494,7 @@ def test_planted_causes_are_named(lapse, name, bound):
     assert any(f["rule"] == f"bound-{bound}" for f in document["sheets"]["findings"])
 
 
+@pytest.mark.timeout(150)
 def test_budget_is_kept(lapse, tmp_path):
     """A trace of more events than the budget holds gives the same answer."""
     path = real("traces/hta-df-index") / "rank1.pt.trace.json.gz"

@@ -10,6 +10,8 @@ import pytest
 
 from test_trace import schema
 
+pytestmark = pytest.mark.timeout(240)  # the long trace is made within that of the first test
+
 BUDGET = 16 << 20
 # What is beside the budget: the program and its libraries, the texts of the trace, the blocks that
 # are unpacked, the output (docs/trace.md, "Memory").

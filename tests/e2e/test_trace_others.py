@@ -121,6 +121,7 @@ def test_a_broken_event_does_not_cost_the_others(lapse, tmp_path):
     assert row["others"] == 20 and sum(e["name"] == "ma\"rk" for e in events) == 1
 
 
+@pytest.mark.timeout(150)
 @pytest.mark.parametrize("name", ["hta-amd-mi250/rank0.pt.trace.json.gz", "hta-diff-test/rank1.pt.trace.json.gz",
                                   "kineto-resnet50-nw0/rank0.pt.trace.json.gz"])
 def test_of_real_ones(lapse, tmp_path, name):

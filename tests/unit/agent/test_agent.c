@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The agent over a sink in memory: what waits in a full ring is stored in commits of
- * limited size, all of it.
+ * limited size, all of it; the end of a run is stored behind all that belongs to it.
  */
 #include "agent/agent.h"
 #include "memory_sink.h"
+#include "wire/clock.h"
+#include "wire/rendezvous.h"
+#include "wire/run.h"
 
 #include <lapse/lapse.h>
 
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +133,116 @@ static void test_commits_are_limited(void **state)
 	assert_true(memory->commits >= 3);
 }
 
+/* ---- an end that comes while the agent looks -------------------------------------------- */
+
+#define RUN_NAME "20260101-000000-ends"
+
+static pid_t doomed;
+static int ends, crashes_before_end;
+
+static void write_file(const char *suffix, const char *text, size_t len)
+{
+	char path[160];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/runs/" RUN_NAME "%s", dir, suffix);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, len, f), len);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* A command that records until it is killed. */
+static void record_on(int ready)
+{
+	setenv("LAPSE_RENDEZVOUS", dir, 1);
+	setenv("LAPSE_RUN", RUN_NAME, 1);
+	if (lapse_open(NULL) < 0 || write(ready, "", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static void start_command(void)
+{
+	static char text[RUN_FILE_MAX];
+	static struct run_start r = {.id = RUN_NAME, .name = "ends"};
+	size_t len;
+	int ready[2];
+	char byte;
+
+	assert_int_equal(pipe(ready), 0);
+	doomed = fork();
+	if (doomed == 0)
+		record_on(ready[1]);
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	snprintf(r.dir, sizeof(r.dir), "%s/" RUN_NAME, dir);
+	r.child_pid = doomed;
+	r.child_start = rendezvous_start_time(doomed);
+	r.start_ns = clock_ns(CLOCK_REALTIME);
+	r.start_boot_ns = clock_ns(CLOCK_BOOTTIME);
+	assert_int_equal(run_start_format(&r, text, sizeof(text), &len), 0);
+	write_file(".run", text, len);
+}
+
+/* The agent has looked at the processes: now one dies, and the launcher says so. */
+static void die_behind_the_look(void *handle, bool is_aside)
+{
+	static char text[RUN_FILE_MAX];
+	static struct run_outcome o = {
+		.id = RUN_NAME, .kind = RUN_SIGNALED, .code = -1, .signal = SIGKILL};
+	size_t len;
+
+	(void)handle;
+	(void)is_aside;
+	if (doomed == 0)
+		return;
+	kill(doomed, SIGKILL);
+	assert_int_equal(waitpid(doomed, NULL, 0), doomed);
+	doomed = 0;
+	o.end_ns = clock_ns(CLOCK_REALTIME);
+	assert_int_equal(run_outcome_format(&o, text, sizeof(text), &len), 0);
+	write_file(".outcome", text, len);
+}
+
+static int count_end(void *handle, const struct run_outcome *o, struct err *e)
+{
+	(void)handle;
+	(void)e;
+	ends++;
+	crashes_before_end += memory_event(memory, "crash") >= 0;
+	return o->kind == RUN_SIGNALED ? 0 : -EINVAL;
+}
+
+static int leave(void *handle, struct err *e)
+{
+	(void)handle;
+	(void)e;
+	return raise(SIGTERM);
+}
+
+static void test_an_end_that_comes_behind_the_look(void **state)
+{
+	static const struct agent_store store = {.open = store_open,
+						 .start = store_start,
+						 .tend = store_tend,
+						 .aside = die_behind_the_look,
+						 .end = count_end,
+						 .close = leave,
+						 .why = store_why};
+	struct agent_options o = {.rendezvous = dir, .store = &store};
+	struct err e = {0};
+
+	(void)state;
+	start_command();
+	assert_int_equal(agent_run(&o, &e), 0);
+	assert_int_equal(doomed, 0);
+	assert_int_equal(ends, 1);
+	assert_int_equal(crashes_before_end, 1);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -150,6 +265,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_commits_are_limited, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_an_end_that_comes_behind_the_look, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests_name("agent", tests, NULL, NULL);

@@ -2,16 +2,22 @@
  *
  * sick.c - a trainer for the end-to-end tests of alerts: sick WHAT [SECONDS]. 40 steps of
  * 20 ms with a loss; then what WHAT says: healthy, nan, stall (SECONDS without a step, then
- * some more), evaluation (the same within a span), exit (status 3), broken (NaN to the end), duel
- * (a loss of two that play against each other).
+ * some more; SIGUSR1 ends it earlier), evaluation (the same within a span), exit (status 3),
+ * broken (NaN to the end), duel (a loss of two that play against each other).
  */
 #include <lapse/lapse.h>
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+static void wake(int sig)
+{
+	(void)sig;
+}
 
 static void pause_s(double s)
 {
@@ -43,6 +49,7 @@ int main(int argc, char **argv)
 	double seconds = argc > 2 ? atof(argv[2]) : 3;
 	struct lapse_span span;
 
+	signal(SIGUSR1, wake);
 	if (lapse_open(NULL) < 0) {
 		fprintf(stderr, "sick: %s\n", lapse_error());
 		return 1;

@@ -29,6 +29,11 @@
 static struct runrig r;
 static double at; /* s */
 
+/* Readings until another thread has looked, 1 ms or more apart; of the run's time little goes by.
+ */
+#define PATIENCE 20000
+#define TURN 0.0002 /* s */
+
 /* Rings of the two trainers. */
 static bool who_trainers(void *arg, long pid, uint64_t start, char role[32], int *slot)
 {
@@ -54,9 +59,9 @@ static void settle(const char *labels)
 {
 	int i;
 
-	for (i = 0; i < 4000 && !runrig_knows(&r, "process/rss", labels); i++) {
+	for (i = 0; i < PATIENCE && !runrig_knows(&r, "process/rss", labels); i++) {
 		usleep(1000);
-		at += 0.001;
+		at += TURN;
 		runrig_at(&r, at);
 	}
 	assert_true(runrig_knows(&r, "process/rss", labels));
@@ -470,15 +475,16 @@ static void test_pss(void **state)
 	runrig_close(&r);
 	runrig_open(&r, root, 600);
 	r.env.pss = true;
-	for (i = 0; i < 4000 && !runrig_knows(&r, "process/pss", COMMAND); i++) {
+	for (i = 0; i < PATIENCE && !runrig_knows(&r, "process/pss", COMMAND); i++) {
 		usleep(1000);
-		runrig_at(&r, 100 + 0.001 * i);
+		runrig_at(&r, 100 + TURN * i);
 	}
 	assert_true(runrig_value(&r, "process/pss", COMMAND) == 700 * 1024.0);
 	/* the next minute it is the worker's turn, which has no such file */
-	for (i = 0; i < 4000 && strstr(runrig_why(&r, "process/pss", WORKER(0)), "a minute"); i++) {
+	for (i = 0; i < PATIENCE && strstr(runrig_why(&r, "process/pss", WORKER(0)), "a minute");
+	     i++) {
 		usleep(1000);
-		runrig_at(&r, 165 + 0.001 * i);
+		runrig_at(&r, 165 + TURN * i);
 	}
 	assert_string_equal(runrig_why(&r, "process/pss", WORKER(0)), "needs Linux 4.14");
 	runrig_close(&r);

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#define KEEP_NS UINT64_C(3600000000000) /* longer than any test takes */
+
 unsigned char ringtest_buf[WIRE_REC_SLOTS_MAX * WIRE_SLOT * 2];
 
 static void ringtest_ctl(struct ringtest *f)
@@ -88,8 +90,8 @@ int ringtest_put(struct ring_writer *w, uint32_t n, uint64_t i)
 
 void ringtest_keep(struct ringtest *f)
 {
-	f->ctl->keep_span = 10000000000;
-	f->ctl->keep_until = (uint64_t)clock_ns(CLOCK_MONOTONIC) + 10000000000;
+	f->ctl->keep_span = KEEP_NS;
+	f->ctl->keep_until = (uint64_t)clock_ns(CLOCK_MONOTONIC) + KEEP_NS;
 }
 
 size_t ringtest_take(struct ringtest *f, uint64_t *out, size_t cap)

@@ -278,7 +278,7 @@ static void wait_for(const char *path)
 	struct stat st;
 	int i;
 
-	for (i = 0; i < 1000 && stat(path, &st) < 0; i++)
+	for (i = 0; i < 3000 && stat(path, &st) < 0; i++)
 		usleep(10000);
 	assert_int_equal(stat(path, &st), 0);
 }

@@ -422,7 +422,8 @@ static void *close_later(void *reader)
 /* Readers keep the writer from leaving one file: it says so, or waits for them a little. */
 static void test_end_among_readers(void **state)
 {
-	const struct store_options patient = {.dir = *state, .host = "h"};
+	const struct store_options patient = {
+		.dir = *state, .host = "h", .patience_ns = 60000000000};
 	struct store *s = storetest_open(*state);
 	uint32_t id = storetest_series(s, storetest_process(s, 1), "a", SINK_GAUGE);
 	struct storetest_points got;
