@@ -89,7 +89,11 @@ def two_clocks(test):
 
 
 def pytest_collection_modifyitems(items):
+    """Importing a framework takes as long as a slow disk wants, in the test's time."""
     _place.pytest_collection_modifyitems(items)
+    for item in items:
+        if item.path.parent == Path(__file__).parent and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(300))
 
 
 def pytest_report_header():
@@ -157,7 +161,7 @@ def program(tmp_path_factory):
             one.env.update(QUIET)
             one.env.update(env or {})
             places.append(one)
-            options.setdefault("timeout", 150)
+            options.setdefault("timeout", 250)
             try:
                 done[key] = Program(one, one.run(code, *arguments, **options))
             except BaseException as error:

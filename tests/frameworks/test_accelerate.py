@@ -4,7 +4,7 @@
 import pytest
 from conftest import need
 
-pytestmark = [need("accelerate", "torch"), pytest.mark.timeout(200)]
+pytestmark = [need("accelerate", "torch"), pytest.mark.timeout(300)]
 
 LOOP = """
     import sys, warnings, torch

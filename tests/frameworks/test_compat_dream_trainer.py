@@ -20,7 +20,7 @@ GIB = 1 << 30
 needs_kineto = pytest.mark.skipif(
     not torch.autograd.kineto_available(), reason="this PyTorch is built without its profiler"
 )
-pytestmark = pytest.mark.timeout(170)
+pytestmark = pytest.mark.timeout(300)
 
 PROGRAM = """
 import json, os, sys, time
@@ -29,6 +29,7 @@ import torch
 from torch.profiler import ProfilerActivity, schedule
 torch.set_num_threads(1)
 import lapse
+from lapse import _machine
 lapse.init(capture=False)
 from lapse.compat.dream_trainer import (
     AutoAnalyzer, Callback, CallbackCollection, CompilationMonitor, MemoryProfiler,
@@ -65,12 +66,14 @@ class Trainer:
         for epoch in range(epochs):
             for i in range(steps):
                 batch = {"x": torch.ones(32, 8)}
-                begin = time.perf_counter()
+                times = [time.perf_counter()]
                 self.callbacks.pre_train_step(batch, i)
+                times.append(time.perf_counter())
                 self.training_step(batch["x"]).backward()
                 time.sleep(sleep)
+                times.append(time.perf_counter())
                 self.callbacks.post_train_step({}, i)
-                self.clock.append((begin, time.perf_counter()))
+                self.clock.append((*times, time.perf_counter()))
             time.sleep(between)
         self.callbacks.post_fit()
         return self
@@ -88,10 +91,14 @@ print("BEGIN throughput")
 monitor = ThroughputMonitor()
 trainer = Trainer([monitor]).fit(2, 110, 0.005, 0.25)
 print("END throughput")
-ends = [end for _, end in trainer.clock]
-own = ends[109] - ends[9] + ends[219] - trainer.clock[110][0]
+# It looks at its clock within its hooks: from the tenth step's second one to that of the
+# epoch's last step, and in the other epoch from the first step's first one.
+clock = trainer.clock
+least = clock[109][2] - clock[9][3] + clock[219][2] - clock[110][1]
+most = clock[109][3] - clock[9][2] + clock[219][3] - clock[110][0]
 out["throughput"] = dict(scalars=trainer.scalars, samples=monitor.samples_processed,
-                         rate=monitor.throughput, own=own, warmup=monitor.warmup_steps)
+                         rate=monitor.throughput, least=least, most=most,
+                         warmup=monitor.warmup_steps)
 
 # The document's profiler, as it stands there but for CUDA; then another handler.
 profiler = torch.profiler.profile(
@@ -157,6 +164,10 @@ if hasattr(torch, "compile"):
                           report=open("performance_report.txt").read())
 trainer = Trainer([PerformanceReporter()])
 reporter = trainer.callbacks["PerformanceReporter"]
+machine = _machine.share()      # the same as the reporter's: the agent has read this process
+end = time.monotonic() + 30
+while machine.get("memory_process_mb") is None and time.monotonic() < end:
+    time.sleep(0.05)
 trainer.fit(1, 20, 0.12)
 out["report"] = dict(text=open("performance_report.txt").read(), total=reporter.total_time,
                      rate=reporter.average_throughput(), memory=reporter.metrics["memory"])
@@ -175,7 +186,7 @@ print("RESULT " + json.dumps(out))
 
 @pytest.fixture
 def ran(program):
-    return program(PROGRAM, timeout=165)
+    return program(PROGRAM)
 
 
 def between(ran, name):
@@ -190,7 +201,8 @@ def test_throughput_is_that_after_the_warm_up(ran):
     said = ran.said["throughput"]
     assert said["warmup"] == 10
     assert said["samples"] == 32 * (220 - 10)
-    assert said["rate"] == pytest.approx(said["samples"] / said["own"], rel=0.02)
+    assert said["least"] <= said["samples"] / said["rate"] <= said["most"]
+    assert said["most"] >= 210 * 0.005
 
 
 def test_throughput_is_logged_and_printed_each_100_steps(ran):

@@ -18,7 +18,7 @@ from lapse.compat.dream_trainer import _benchmark  # noqa: E402
 from lapse.torch import _allocator  # noqa: E402
 
 GIB = 1 << 30
-pytestmark = pytest.mark.timeout(170)
+pytestmark = pytest.mark.timeout(300)
 
 
 # ---- memory ------------------------------------------------------------------------------------

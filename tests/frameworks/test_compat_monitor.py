@@ -3,8 +3,6 @@
 integration example, and what they leave in the run and in files."""
 
 import json
-import os
-import signal
 import socket
 import sqlite3
 import sys
@@ -12,7 +10,7 @@ import sys
 import pytest
 from conftest import need
 
-pytestmark = [need("torch"), pytest.mark.timeout(170)]
+pytestmark = [need("torch"), pytest.mark.timeout(300)]
 
 # Quick start 1, in which the dots are filled in. 50 steps; a loss that jumps at step 30.
 QUICK_START = """
@@ -61,7 +59,7 @@ monitor.alert_system.add_alert_rule(
     name="Validation", condition=lambda metrics: metrics.phase == "val" and metrics.loss > 1,
     severity="info", message="validation loss {loss:.1f}")
 monitor.start_monitoring()
-end = time.monotonic() + 20     # rates need two readings of the agent
+end = time.monotonic() + 30     # rates need two readings of the agent
 def cpu():
     latest = monitor.system_monitor.get_latest_metrics()
     return latest is not None and latest.cpu_usage_percent >= 0
@@ -99,6 +97,12 @@ for step, (x,) in enumerate(train_loader):
         monitor.system_monitor = SystemMonitor(update_interval=0.5)
     if step == 40:
         monitor.current_epoch = 1
+def samples():
+    components = monitor.get_monitoring_status()["components"]
+    return components["performance_monitor"]["system_samples"]
+end = time.monotonic() + 30
+while samples() < 2 and time.monotonic() < end:
+    time.sleep(0.1)
 
 # Profile model inference: training mode stays
 model.train()
@@ -133,9 +137,20 @@ print("RESULT " + json.dumps({
 """
 
 
+def at_a_free_port(code):
+    """What other programs do at the guide's port is nothing to this one."""
+    return code.replace("8080", str(free_port()))
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 @pytest.fixture(scope="module")
 def quick(program):
-    return program(QUICK_START, key="quick")
+    return program(at_a_free_port(QUICK_START), key="quick")
 
 
 def steps_of(quick, name):
@@ -180,7 +195,9 @@ def test_validation(quick):
 
 def test_alerts(quick):
     """T-20, T-21: rules about training and about the machine, each with its own figures."""
-    found = {event["attrs"]["type"]: event for event in quick.stored.events("alert")}
+    # Without those of the agent, which are of no type.
+    found = {event["attrs"]["type"]: event for event in quick.stored.events("alert")
+             if "type" in event["attrs"]}  # fmt: skip
     assert sorted(found) == ["High Loss Spike", "System Seen", "Training Loss Spike", "Validation"]
     spike = found["High Loss Spike"]
     assert (spike["step"], spike["severity"]) == (30, "warning")
@@ -419,7 +436,7 @@ lapse.finish()
 
 @pytest.fixture(scope="module")
 def integration(program):
-    return program(INTEGRATION, key="integration")
+    return program(at_a_free_port(INTEGRATION), key="integration")
 
 
 def test_integration_example(integration):
@@ -449,7 +466,8 @@ def test_late_values_keep_their_step(integration):
     losses = {r["step"]: r["value"] for r in integration.stored.of("sample", "loss")
               if r["step"] >= 200}  # fmt: skip
     assert losses == {200 + i: float(i) for i in range(6)}
-    late = [e["text"] for e in integration.stored.events("alert") if e["attrs"]["type"] == "late"]
+    late = [e["text"] for e in integration.stored.events("alert")
+            if e["attrs"].get("type") == "late"]  # fmt: skip
     assert late == ["3.0 at 3", "4.0 at 4", "5.0 at 5"]
 
 
@@ -483,15 +501,12 @@ dist.destroy_process_group()
 @pytest.mark.parametrize("mode", ["zero", "aggregate"])
 def test_distributed(place, mode):
     """Two ranks: rank 0 alone, or with figures over both."""
-    import socket
     import subprocess
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     path = place.folder / "script.py"
     path.write_text(DISTRIBUTED)
-    env = {**place.env, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2",
+    env = {**place.env, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()),
+           "WORLD_SIZE": "2",
            "OMP_NUM_THREADS": "1"}  # fmt: skip
     ranks = [
         subprocess.Popen([sys.executable, str(path), mode], cwd=place.folder, text=True,
@@ -500,10 +515,11 @@ def test_distributed(place, mode):
         for rank in (0, 1)
     ]  # fmt: skip
     for one in ranks:
-        _, errors = one.communicate(timeout=120)
+        _, errors = one.communicate(timeout=250)
         assert one.returncode == 0, errors
-    assert len(place.ids()) == 1  # rank 1 opened no run
-    stored = place.stored()
+    (run,) = place.begun()
+    stored = place.stored(run)
+    assert place.ids() == [run]  # rank 1 opened none
     assert stored.values("loss") == [0.0] * 100
     assert len(list(place.folder.glob(f"logs_{mode}/training_metrics_*.json"))) == 1
     assert len(list(place.folder.glob(f"logs_{mode}/performance_report_*.json"))) == 1
@@ -555,16 +571,8 @@ with open(monitor.report_path) as file:
 
 def test_dashboard_and_the_agents_alerts(place):
     """The block `dashboard` is taken; what the agent sees stands beside the rules' own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    try:
-        lines = place.run(SERVED, str(port)).stdout.splitlines()
-    finally:
-        try:
-            os.kill(int((place.rendezvous / "http.lock").read_text()), signal.SIGTERM)
-        except (OSError, ValueError):
-            pass
+    port = free_port()
+    lines = place.run(SERVED, str(port), timeout=250).stdout.splitlines()
     said = json.loads(next(line[7:] for line in lines if line.startswith("RESULT ")))
     assert said["url"] == f"http://127.0.0.1:{port}/"
     assert f"lapse: dashboard: {said['url']}" in lines

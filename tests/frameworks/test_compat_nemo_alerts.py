@@ -20,7 +20,7 @@ from conftest import need
 from lapse.compat import nemo
 from lapse.compat.nemo import PerformanceAlerting, PerformanceAnalyzer, RealTimeMonitor
 
-pytestmark = pytest.mark.timeout(170)
+pytestmark = pytest.mark.timeout(300)
 GIB = 1 << 30
 
 

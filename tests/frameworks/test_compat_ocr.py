@@ -5,7 +5,7 @@ configuration is the guide's, word for word; and a real package `ocr`, which sta
 import pytest
 from conftest import need
 
-pytestmark = pytest.mark.timeout(170)
+pytestmark = pytest.mark.timeout(300)
 
 # configs/callbacks/*.yaml as the guide has them (its epochs and steps made small by the
 # command line).

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 from conftest import need
 
-pytestmark = pytest.mark.timeout(200)
+pytestmark = pytest.mark.timeout(300)
 
 REAL = """
     import warnings

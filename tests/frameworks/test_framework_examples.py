@@ -21,7 +21,7 @@ def run(place, path, *arguments, launcher=()):
     done = subprocess.run(
         [*launcher, sys.executable, str(EXAMPLES / path), *arguments],
         cwd=place.folder, env=place.env, stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, timeout=150, check=False,
+        text=True, timeout=250, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -33,7 +33,7 @@ def loss_of(said):
 
 
 @need("transformers", "torch", "accelerate")
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(300)
 def test_transformers_with_the_flags(place):
     """--max-steps 50 and profiling, as the guide's ready-made script: it tells how to look
     at the result."""
@@ -53,7 +53,7 @@ def test_transformers_with_the_flags(place):
 
 
 @need("lightning.pytorch", "hydra")
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(300)
 def test_lightning_with_hydra(place):
     """The configuration's own callbacks, and those of the documents' command lines."""
     pytest.importorskip("lapse.hydra")

@@ -9,7 +9,7 @@ from conftest import need
 
 pytestmark = [
     need("torch", "hydra", "lightning"),
-    pytest.mark.timeout(200),
+    pytest.mark.timeout(300),
 ]
 
 # runners/train.py: an application that knows nothing of lapse but lapse.hydra.callbacks().

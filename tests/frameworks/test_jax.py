@@ -4,7 +4,7 @@
 import pytest
 from conftest import need
 
-pytestmark = [need("jax"), pytest.mark.timeout(200)]
+pytestmark = [need("jax"), pytest.mark.timeout(300)]
 
 LOOP = """
     import json, time, warnings

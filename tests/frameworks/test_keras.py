@@ -4,7 +4,7 @@
 import pytest
 from conftest import missing, need
 
-pytestmark = [need("keras"), pytest.mark.timeout(200)]
+pytestmark = [need("keras"), pytest.mark.timeout(300)]
 
 FIT = """
     import json, sys

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 HAS = hasattr(torch, "compile")
-pytestmark = pytest.mark.timeout(200)
+pytestmark = pytest.mark.timeout(300)
 
 CODE = """
 import json, sys, time
@@ -83,7 +83,7 @@ needs_compile = pytest.mark.skipif(not HAS, reason=f"PyTorch {torch.__version__}
 
 @pytest.fixture(params=["first", "loaded"])
 def said(program, request):
-    run = program(CODE, request.param, timeout=180)
+    run = program(CODE, request.param)
     run.said["run"] = run
     return run.said
 
@@ -102,7 +102,7 @@ def test_time_is_that_of_compiling(said):
 
 @needs_compile
 def test_before_and_after_the_compiler_is_loaded(program):
-    early, late = (program(CODE, when, timeout=180).said for when in ("first", "loaded"))
+    early, late = (program(CODE, when).said for when in ("first", "loaded"))
     assert not early["loaded"] and late["loaded"]
     assert [one[NAME] for one in early["all"]] == [one[NAME] for one in late["all"]]
     assert early["finders"] == []

@@ -75,7 +75,7 @@ def test_memory():
     assert names["traced"].peak > 0
 
 
-@pytest.mark.timeout(150)
+@pytest.mark.timeout(300)
 @pytest.mark.skipif(not hasattr(torch, "compile"), reason="this PyTorch cannot compile")
 def test_compilation(capsys):
     lazy = "torch.compile(model)"

@@ -204,7 +204,7 @@ def test_the_loop_sees_what_it_would_have_seen(workers, persistent):
     assert type(other) is DataLoader and vars(other).keys() == vars(bare).keys()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @two_clocks
 def test_workers_that_are_spawned(tmp_path, monkeypatch, request):
     """They get the module of these tests by its name."""

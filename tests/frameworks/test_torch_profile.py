@@ -9,7 +9,7 @@ import re
 import pytest
 from conftest import need
 
-pytestmark = [need("torch"), pytest.mark.timeout(170)]
+pytestmark = [need("torch"), pytest.mark.timeout(300)]
 
 HEAD = """
 import json, os, sys, threading, time, warnings

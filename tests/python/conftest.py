@@ -95,12 +95,13 @@ class Stored:
 
 
 class Done(Stored):
-    """A script that has ended, and what is stored of its (last) run."""
+    """A script that has ended, and what is stored of its run; of several that which began
+    last."""
 
-    def __init__(self, process, place):
+    def __init__(self, process, place, runs):
         self.returncode = process.returncode
         self.stdout, self.stderr = process.stdout, process.stderr
-        super().__init__(place.export())
+        super().__init__(max(map(place.export, runs), key=lambda rows: rows[0]["start_ns"]))
 
 
 class Place:
@@ -151,12 +152,26 @@ class Place:
             assert process.returncode == check, err
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
-    def script(self, code, *arguments, **options):
-        return Done(self.run(code, *arguments, **options), self)
+    def script(self, code, *arguments, runs=1, **options):
+        """Run a script that makes so many runs to its end."""
+        before = self.ids()
+        done = self.run(code, *arguments, **options)
+        return Done(done, self, self.begun(before, runs))
 
     def ids(self):
-        """Ids of the runs, oldest first."""
+        """Ids of the runs, oldest first; those of one second in any order."""
         return sorted(p.name for p in self.runs.iterdir()) if self.runs.is_dir() else []
+
+    def begun(self, before=(), n=1):
+        """Ids of the n runs that are not among these, once they are there: the agent makes
+        their folders, maybe after the program has ended."""
+
+        def new():
+            return [run for run in self.ids() if run not in before]
+
+        wait_for(lambda: len(new()) >= n)
+        assert len(new()) == n, f"runs: {new()}"
+        return new()
 
     def command(self, *arguments):
         """What a command of lapse prints."""
@@ -199,12 +214,13 @@ class Place:
             return {attr.key: attr.value for attr in reader.attrs()}
 
     def end_agent(self):
-        """What is stored is of no more use: without waiting."""
-        try:
-            pid = int((self.rendezvous / "agent.lock").read_text().split()[0])
-            os.kill(pid, signal.SIGKILL)
-        except (OSError, ValueError, IndexError):
-            pass
+        """And the server that goes with it. What is stored is of no more use: without waiting."""
+        for lock in ("http.lock", "agent.lock"):
+            try:
+                pid = int((self.rendezvous / lock).read_text().split()[0])
+                os.kill(pid, signal.SIGKILL)
+            except (OSError, ValueError, IndexError):
+                pass
 
 
 def _folder():

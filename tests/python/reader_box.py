@@ -97,13 +97,13 @@ class Box:
     def run(self, script, *, name, status=0):
         """Run a script to its end; the run's folder, once all is stored."""
         process = self.start(script, name=name, stdin=subprocess.DEVNULL)
-        text, _ = process.communicate(timeout=60)
+        text, _ = process.communicate(timeout=100)
         assert process.returncode == status, text
         self.settle()
         return self.find(name)
 
     def settle(self):
-        assert wait_for(lambda: not any((self.rendezvous / "runs").glob("*.run")))
+        assert wait_for(lambda: not any((self.rendezvous / "runs").glob("*.run")), 60)
 
     def find(self, name):
         for path in _store.runs(self.runs):

@@ -21,6 +21,7 @@ def test_plain_loop(place, launcher):
     assert place.attrs()["config/epochs"] == "2"
 
 
+@pytest.mark.timeout(200)
 @pytest.mark.parametrize("workers", [0, 2])
 def test_torch_loop(place, workers):
     pytest.importorskip("torch")
@@ -29,6 +30,7 @@ def test_torch_loop(place, workers):
         f"--workers={workers}",
         "--steps=50",
         launcher=True,
+        timeout=150,
     )
     assert run.steps("loss") == list(range(50))
     assert run.values("loss")[-1] < run.values("loss")[0]

@@ -3,6 +3,7 @@
 process; with `lapse run` and without it the same series."""
 
 import itertools
+import os
 import signal
 import sys
 
@@ -113,13 +114,18 @@ def test_a_leaked_fork_does_not_keep_the_run(place):
         import lapse, os, sys, time
         lapse.init()
         lapse.log({"a": 1})
-        if os.fork() == 0:
+        child = os.fork()
+        if child == 0:
             for fd in range(3): os.close(fd)
-            time.sleep(20)
+            time.sleep(100)
             os._exit(0)
+        print(child)
     """)
-    assert run.values("a") == [1]
-    assert run.info["outcome"] == "exited"
+    try:
+        assert run.values("a") == [1]
+        assert run.info["outcome"] == "exited"
+    finally:
+        os.kill(int(run.stdout), signal.SIGKILL)  # it was there all the time
 
 
 def test_fork_while_a_thread_initialises(place):
@@ -239,6 +245,7 @@ def test_threads_record_at_once(place):
     assert len(run.values("shared/x")) == 8000
 
 
+@pytest.mark.timeout(200)  # each worker that is spawned imports PyTorch
 @pytest.mark.parametrize(
     ("workers", "method"),
     [(0, None), *itertools.product((2, 4), ("fork", "spawn", "forkserver"))],
@@ -267,6 +274,7 @@ def test_data_loader(place, workers, method):
         str(workers),
         str(method),
         launcher=True,
+        timeout=150,
     )
     assert sorted(run.values("item")) == list(range(16))
     assert run.values("mean") == [1.5, 5.5, 9.5, 13.5]

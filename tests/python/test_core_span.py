@@ -231,10 +231,15 @@ def test_a_generator_has_a_span_for_each_item(place):
                 time.sleep(0.01)
                 yield i
         for i in batches():
-            time.sleep(0.2)         # the user's time, not the generator's
+            with lapse.span("use"):     # the user's time, not the generator's
+                time.sleep(0.02)
     """)
-    assert len(run.spans("load")) == 4  # the last one finds that there is none
-    assert all(row["duration_ns"] < 150_000_000 for row in run.spans("load"))
+    rows = sorted(run.spans("load") + run.spans("use"), key=lambda row: row["time_ns"])
+    names = [run.names[row["series"]]["name"] for row in rows]
+    assert names == ["load", "use"] * 3 + ["load"]  # the last one finds that there is none
+    for row, after in zip(rows, rows[1:]):
+        assert row["time_ns"] + row["duration_ns"] <= after["time_ns"]
+    assert all(row["duration_ns"] >= 10_000_000 for row in run.spans("load")[:3])
 
 
 def test_a_generator_is_closed_and_thrown_into(recording):
@@ -265,18 +270,27 @@ def test_a_generator_is_closed_and_thrown_into(recording):
 
 
 def test_coroutines_each_have_their_own_span(place):
+    """Which begin and end one within the other, and one across the other."""
     run = place.script("""
         import asyncio, lapse
         lapse.init()
         @lapse.span("fetch")
-        async def fetch(seconds):
-            await asyncio.sleep(seconds)
+        async def fetch(event):
+            await event.wait()
         async def main():
-            await asyncio.gather(fetch(0.3), fetch(0.01))
+            events = [asyncio.Event() for _ in range(3)]
+            tasks = [asyncio.create_task(fetch(event)) for event in events]
+            await asyncio.sleep(0)
+            for i in (1, 0, 2):
+                with lapse.span("held"):
+                    await asyncio.sleep(0.002)
+                events[i].set()
+                await tasks[i]
         asyncio.run(main())
     """)
-    first, second = run.spans("fetch")  # by start
-    assert first["duration_ns"] > 300_000_000 > second["duration_ns"]
+    first, second, third = (row["time_ns"] + row["duration_ns"] for row in run.spans("fetch"))
+    held = [row["time_ns"] + row["duration_ns"] for row in run.spans("held")]
+    assert held[0] <= second <= held[1] <= first <= held[2] <= third
 
 
 def test_an_exception_goes_through_a_coroutine(recording):

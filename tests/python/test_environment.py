@@ -23,11 +23,11 @@ GIT = {
     "GIT_CONFIG_SYSTEM": "/dev/null",
 }
 INIT = "import lapse\nlapse.init()\n"
-# finish() waits only a moment for what is read in a thread.
+# finish() waits only a moment for what is read in a thread, and that for git's answers.
 UNHURRIED = """
 import sys, lapse
 from lapse import _environment
-_environment.WAIT_SECONDS = 10
+_environment.WAIT_SECONDS = _environment.GIT_SECONDS = 30
 """
 
 
@@ -170,10 +170,11 @@ def test_broken_torch_is_absent(place):
 
 def test_nothing_is_imported(place):
     place.run("""
-        import sys, time, lapse
+        import sys, lapse
+        from lapse import _environment
+        _environment.WAIT_SECONDS = 30      # until all is read
         before = set(sys.modules)
         lapse.init()
-        time.sleep(0.3)
         lapse.finish()
         heavy = {"subprocess", "importlib.metadata", "platform", "numpy", "torch", "asyncio"}
         assert not heavy & (set(sys.modules) - before), set(sys.modules) - before

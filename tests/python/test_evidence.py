@@ -515,6 +515,7 @@ assert sys.excepthook is sys.__excepthook__
 1 / 0
 """,
         check=1,
+        runs=2,
     )
     assert not done.events("exception")
 

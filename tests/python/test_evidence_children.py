@@ -21,7 +21,7 @@ if child == 0:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
-    time.sleep(40)
+    time.sleep(100)
     os._exit(0)
 print(child)
 sys.exit(4)
@@ -155,7 +155,8 @@ def test_exception_of_a_multiprocessing_child(place, launcher, method):
 @METHODS
 @pytest.mark.parametrize("end", ["pass", "sys.exit(0)", "lapse = sys.modules['lapse']"])
 def test_multiprocessing_child_that_ends_well(place, method, end):
-    done = place.script(CHILD.format(end, method))
+    runs = 1 if method == "fork" else 2  # without the launcher a new interpreter has its own
+    done = place.script(CHILD.format(end, method), runs=runs)
     assert done.stdout == "0\n"
     assert not done.events("exception") and not done.events("exit")
 
@@ -163,7 +164,7 @@ def test_multiprocessing_child_that_ends_well(place, method, end):
 def test_exception_of_a_child_that_finishes_first(place):
     """Told once, by finish()."""
     code = "import lapse\n    try:\n        1 / 0\n    finally:\n        lapse.finish()"
-    done = place.script(CHILD.format(code, "spawn"))
+    done = place.script(CHILD.format(code, "spawn"), runs=2)
     assert done.stdout == "1\n"
     assert one(done, "exception")["text"] == "ZeroDivisionError: division by zero"
 

@@ -179,6 +179,7 @@ with _store.Reader({recorded!r}) as reader:
         assert reader.info()["name"] == "exact"
 
 
+@pytest.mark.timeout(200)  # the agent stores them, and makes chunks of them at the end
 def test_a_million_points(box):
     folder = box.run(MILLION, name="million")
     with open_run(folder) as run:
