@@ -6,6 +6,7 @@
 #include "agent/agent.h"
 
 #include "agent/exports.h"
+#include "agent/headroom.h"
 #include "agent/live.h"
 #include "agent/probing.h"
 #include "agent/rolling.h"
@@ -25,7 +26,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,10 +37,9 @@
 
 #define AGENT_SECOND 1000000000
 #define AGENT_SWEEP (600ll * AGENT_SECOND)
-#define AGENT_KEEP_S 10         /* a heartbeat holds so long */
-#define AGENT_REFUSED_MAX 1024  /* files in rings/ remembered as no rings */
-#define AGENT_LARGE (512 << 10) /* bytes of memory that are not of the heap */
-#define AGENT_SPARE (8 << 20)   /* of a heap that nobody trims */
+#define AGENT_SHORT (60ll * AGENT_SECOND)
+#define AGENT_SHORT_S 10       /* that runs do not end because a ring may be theirs */
+#define AGENT_REFUSED_MAX 1024 /* files in rings/ remembered as no rings */
 
 struct agent {
 	const struct agent_options *o;
@@ -48,16 +47,17 @@ struct agent {
 	struct live **live;
 	size_t n_live, cap_live;
 	struct map refused; /* names of files that are no rings */
+	bool is_short;      /* the last look left something for the next one */
+	unsigned short_n;   /* seconds in a row in which it did */
+	int64_t short_ns;   /* CLOCK_MONOTONIC: not to be told again before */
 	struct probing *probing;
 	struct rolling *rolling; /* NULL: none */
 	size_t told_live;        /* runs that the service manager knows of */
-	uint32_t clock;
-	uint64_t ticks_per_s;
-	struct wire_anchor first; /* at start, for the rate */
-	int64_t second_ns;        /* CLOCK_MONOTONIC when the next second's work is due */
-	int64_t probe_ns;         /* CLOCK_MONOTONIC when figures are due */
-	int64_t sweep_ns;         /* CLOCK_MONOTONIC when the store may be swept */
-	int64_t busy_ns;          /* CLOCK_MONOTONIC when something was last alive */
+	struct clocks first;     /* at start, for the rates */
+	int64_t second_ns;       /* CLOCK_MONOTONIC when the next second's work is due */
+	int64_t probe_ns;        /* CLOCK_MONOTONIC when figures are due */
+	int64_t sweep_ns;        /* CLOCK_MONOTONIC when the store may be swept */
+	int64_t busy_ns;         /* CLOCK_MONOTONIC when something was last alive */
 	struct safemap *bell;
 	struct exports *exports;
 	bool woken; /* the bell rang: something may be new */
@@ -104,9 +104,27 @@ static bool agent_is_id(const char *id)
 	return n > 0 && id[n] == '\0' && id[0] != '.' && n <= RUN_ID_MAX;
 }
 
-/* Told once; not looked at again. */
-static void agent_refuse(struct agent *a, const char *folder, const char *name, const char *why)
+/* For want of descriptors, memory or space: the next look tries it again. */
+static void agent_postpone(struct agent *a, const char *folder, const char *name, const char *why)
 {
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	a->is_short = true;
+	if (now < a->short_ns)
+		return;
+	a->short_ns = now + AGENT_SHORT;
+	log_warn("%s/%s and what else cannot be taken up now is tried again each second: %s",
+		 folder, name, why);
+}
+
+/* Told once; not looked at again. */
+static void agent_refuse(struct agent *a, const char *folder, const char *name, int err,
+			 const char *why)
+{
+	if (rendezvous_is_short(err)) {
+		agent_postpone(a, folder, name, why);
+		return;
+	}
 	if (a->refused.len >= AGENT_REFUSED_MAX)
 		map_done(&a->refused);
 	map_put(&a->refused, name, strlen(name), 1);
@@ -156,7 +174,7 @@ static void agent_take_run(struct agent *a, const char *name)
 	else if (!err && r->child_pid)
 		live_set_child(l, r->child_pid, r->child_start);
 	else if (err && err != -ENOENT)
-		agent_refuse(a, "runs", name, why);
+		agent_refuse(a, "runs", name, err, why);
 	free(r);
 }
 
@@ -226,7 +244,7 @@ static void agent_take_ring(struct agent *a, const char *name)
 	if (err == -ENOENT)
 		return;
 	if (err) {
-		agent_refuse(a, "rings", name, why);
+		agent_refuse(a, "rings", name, err, why);
 		return;
 	}
 	l = agent_find(a, r.ring.run);
@@ -242,7 +260,7 @@ static void agent_take_ring(struct agent *a, const char *name)
 	reader_done(&r);
 	err = l ? live_attach(l, a->rings, name, why) : -EINVAL;
 	if (err && err != -EAGAIN && err != -EEXIST)
-		agent_refuse(a, "rings", name, why);
+		agent_refuse(a, "rings", name, err, why);
 }
 
 static void agent_scan(struct agent *a, int fd, const char *suffix,
@@ -253,6 +271,7 @@ static void agent_scan(struct agent *a, int fd, const char *suffix,
 	struct dirent *e;
 
 	if (!d) {
+		agent_postpone(a, ".", suffix + 1, strerror(errno));
 		if (copy >= 0)
 			close(copy);
 		return;
@@ -265,23 +284,13 @@ static void agent_scan(struct agent *a, int fd, const char *suffix,
 
 /* ---- each second ----------------------------------------------------------------------- */
 
-/* A full lane drops for the next ten seconds rather than overwrite. */
-static void agent_heartbeat(struct agent *a, const struct wire_anchor *now)
+static void agent_heartbeat(struct agent *a, const struct clocks *now)
 {
-	uint64_t span;
 	size_t i, k;
 
-	if (now->mono_ns - a->first.mono_ns > 50000000)
-		a->ticks_per_s = (uint64_t)((double)(now->ticks - a->first.ticks) * 1e9 /
-					    (double)(now->mono_ns - a->first.mono_ns));
 	for (i = 0; i < a->n_live; i++)
-		for (k = 0; k < a->live[i]->n_clients; k++) {
-			struct reader *r = &a->live[i]->clients[k]->reader;
-
-			span = (a->ticks_per_s ? a->ticks_per_s : r->ring.ticks_per_s) *
-			       AGENT_KEEP_S;
-			reader_keep(r, now->ticks + span, span);
-		}
+		for (k = 0; k < a->live[i]->n_clients; k++)
+			clocks_keep(&a->first, now, &a->live[i]->clients[k]->reader);
 }
 
 static void agent_forget_retired(struct agent *a)
@@ -308,11 +317,12 @@ static void agent_export_failed(void *arg, const char *run, const char *text)
 }
 
 /* Take up what is new, and hold its lanes from now on. */
-static void agent_look(struct agent *a, struct wire_anchor *now)
+static void agent_look(struct agent *a, struct clocks *now)
 {
+	a->is_short = false;
 	agent_scan(a, a->runs, ".run", agent_take_run);
 	agent_scan(a, a->rings, ".ring", agent_take_ring);
-	clock_anchor(a->clock, now);
+	clocks_read(now);
 	agent_heartbeat(a, now);
 }
 
@@ -330,10 +340,13 @@ static void agent_tell(struct agent *a, int64_t now_ns)
 
 static void agent_second(struct agent *a)
 {
-	struct wire_anchor now;
+	struct clocks now;
 	bool heard = false;
+	int64_t mono_ns;
 	size_t i;
 
+	for (i = 0; i < a->n_live; i++)
+		live_let_go(a->live[i], a->rings);
 	agent_look(a, &now);
 	for (i = 0; i < a->n_live; i++)
 		heard |= live_hear(a->live[i], a->runs);
@@ -342,20 +355,22 @@ static void agent_second(struct agent *a)
 		agent_look(a, &now);
 	for (i = 0; i < a->n_live; i++)
 		live_second(a->live[i], a->rings, &now);
-	for (i = 0; i < a->n_live; i++)
+	a->short_n = a->is_short ? a->short_n + 1 : 0;
+	for (i = 0; i < a->n_live && (!a->is_short || a->short_n > AGENT_SHORT_S); i++)
 		live_finish(a->live[i], a->rings, a->runs, a->o->once);
 	agent_forget_retired(a);
+	mono_ns = now.at[WIRE_CLOCK_MONOTONIC].mono_ns;
 	if (a->rolling)
 		rolling_second(a->rolling, a->rings, &now);
-	exports_tick(a->exports, now.mono_ns, agent_export_failed, a);
-	agent_tell(a, now.mono_ns);
-	a->second_ns = ((int64_t)now.mono_ns / AGENT_SECOND + 1) * AGENT_SECOND;
-	if (!a->o->once && a->o->store->sweep && now.mono_ns >= a->sweep_ns) {
+	exports_tick(a->exports, mono_ns, agent_export_failed, a);
+	agent_tell(a, mono_ns);
+	a->second_ns = (mono_ns / AGENT_SECOND + 1) * AGENT_SECOND;
+	if (!a->o->once && a->o->store->sweep && mono_ns >= a->sweep_ns) {
 		a->o->store->sweep();
-		a->sweep_ns = now.mono_ns + AGENT_SWEEP;
+		a->sweep_ns = mono_ns + AGENT_SWEEP;
 	}
 	if (a->n_live || exports_is_busy(a->exports))
-		a->busy_ns = now.mono_ns;
+		a->busy_ns = mono_ns;
 }
 
 /* An outcome file that has come ends its run now, not in a second. */
@@ -423,14 +438,14 @@ static int64_t agent_probe(struct agent *a)
 static bool agent_round(struct agent *a)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
-	struct wire_anchor anchor;
+	struct clocks clocks;
 	bool more = false;
 	size_t i;
 
 	if (now >= a->second_ns || agent_has_outcome(a))
 		agent_second(a);
 	else if (a->woken)
-		agent_look(a, &anchor);
+		agent_look(a, &clocks);
 	a->woken = false;
 	if (now >= a->probe_ns)
 		a->probe_ns = agent_probe(a);
@@ -440,6 +455,18 @@ static bool agent_round(struct agent *a)
 	if (a->rolling && rolling_live(a->rolling))
 		more |= live_tick(rolling_live(a->rolling), now, false);
 	return more;
+}
+
+/* Nothing to do for long enough. A run that came with the bell, or comes just now, would have
+ * no agent: others are started only once our lock is free. */
+static bool agent_is_idle(struct agent *a, int64_t now_ns)
+{
+	struct clocks clocks;
+
+	if (!a->o->idle_exit_ns || a->n_live || now_ns - a->busy_ns < a->o->idle_exit_ns)
+		return false;
+	agent_look(a, &clocks);
+	return a->n_live == 0;
 }
 
 static void agent_loop(struct agent *a)
@@ -454,7 +481,7 @@ static void agent_loop(struct agent *a)
 	while (!agent_stop) {
 		more = agent_round(a);
 		now = clock_ns(CLOCK_MONOTONIC);
-		if (a->o->idle_exit_ns && now - a->busy_ns >= a->o->idle_exit_ns)
+		if (agent_is_idle(a, now))
 			break;
 		due = a->second_ns;
 		if ((a->n_live || a->rolling) && a->probe_ns < due)
@@ -506,8 +533,7 @@ static int agent_open(struct agent *a, struct err *e)
 	agent_open_bell(a);
 	agent_scan(a, a->runs, ".outcome", agent_take_outcome);
 	sweep_rings(a->rings);
-	a->clock = clock_kind();
-	clock_anchor(a->clock, &a->first);
+	clocks_read(&a->first);
 	return 0;
 }
 
@@ -544,24 +570,13 @@ static void agent_signals(void)
 	signal(SIGHUP, SIG_IGN);
 }
 
-/* All threads share one heap, and large buffers are returned when they are freed. The
- * others stay for the next commit: to get pages anew costs as much as to fill them. The
- * store trims the heap when it has folded. */
-static void agent_bound_memory(void)
-{
-#ifdef __GLIBC__
-	mallopt(M_ARENA_MAX, 1);
-	mallopt(M_MMAP_THRESHOLD, AGENT_LARGE);
-	mallopt(M_TRIM_THRESHOLD, AGENT_SPARE);
-#endif
-}
-
 int agent_run(const struct agent_options *o, struct err *e)
 {
 	struct agent *a = xcalloc(1, sizeof(*a));
 	int err;
 
-	agent_bound_memory();
+	headroom_bound_memory();
+	headroom_take();
 	a->o = o;
 	a->dir = a->rings = a->runs = a->lock = -1;
 	a->probing = probing_new(o);

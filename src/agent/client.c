@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CLIENT_EVIDENCE_MAX 65536 /* bytes read of an evidence file */
-
 /* All rings of one image of one process share it, whoever drains them. */
 static void client_uid(struct client *c)
 {
@@ -24,7 +22,7 @@ static void client_uid(struct client *c)
 	memcpy(c->uid + 8, &b, 8);
 }
 
-static int client_process(struct client *c, int64_t end_ns)
+int client_process(struct client *c, int64_t end_ns)
 {
 	const struct wire_ring *r = &c->reader.ring;
 	struct sink_process p = {
@@ -143,6 +141,15 @@ void client_free(struct client *c)
 	free(c);
 }
 
+/* How it ended is to be said again, unless that is stored. */
+static void client_unsay_end(struct client *c)
+{
+	if (c->end_stored)
+		return;
+	c->ended = false;
+	c->end_ns = 0;
+}
+
 int client_reset(struct client *c, struct sink *sink)
 {
 	client_forget_defs(c);
@@ -151,7 +158,8 @@ int client_reset(struct client *c, struct sink *sink)
 	c->step_series = c->samples_series = c->tokens_series = c->epoch_series = 0;
 	c->n_batch = 0;
 	c->sink = sink;
-	return client_process(c, 0);
+	client_unsay_end(c);
+	return client_process(c, c->end_ns);
 }
 
 int client_event(struct client *c, int64_t time_ns, int64_t step, int severity, const char *kind,
@@ -159,6 +167,8 @@ int client_event(struct client *c, int64_t time_ns, int64_t step, int severity, 
 {
 	struct sink_event e = {c->process, time_ns, step, severity, kind, text, attrs};
 
+	if (!c->sink)
+		return 0;
 	c->pending = true;
 	return c->sink->ops->event(c->sink, &e);
 }
@@ -427,10 +437,10 @@ void client_after_commit(struct client *c, int result)
 	c->n_batch = 0;
 	if (result == 0) {
 		reader_ack(&c->reader);
+		c->end_stored = c->ended;
 	} else {
 		reader_rewind(&c->reader);
-		/* How it ended is to be said again. */
-		c->ended = false;
+		client_unsay_end(c);
 	}
 	c->pending = result != 0;
 }
@@ -524,73 +534,4 @@ bool client_is_in(struct client *c, bool (*is_one)(const char *name))
 
 	client_each_open(c, client_take_wanted, &w);
 	return w.found;
-}
-
-void client_evidence_name(const struct client *c, char *out, size_t cap)
-{
-	const char *ctl = c->reader.ring.ctl, *dot = strrchr(ctl, '.');
-
-	snprintf(out, cap, "%s", "");
-	if (dot && !strchr(ctl, '/'))
-		snprintf(out, cap, "%.*s.fault", (int)(dot - ctl), ctl);
-}
-
-/* What a fault handler of the process has written. */
-static int client_evidence(struct client *c, int rings, int64_t end_ns)
-{
-	char name[256], *text = xcalloc(CLIENT_EVIDENCE_MAX + 1, 1), *p;
-	ssize_t n = 0;
-	int fd, err = 0;
-
-	client_evidence_name(c, name, sizeof(name));
-	fd = name[0] ? openat(rings, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
-	if (fd >= 0) {
-		n = read(fd, text, CLIENT_EVIDENCE_MAX);
-		close(fd);
-	}
-	if (n > 0) {
-		/* A report has lines: only what is not text is cleaned. */
-		for (p = text; p < text + n; p++)
-			if (*p == '\0')
-				*p = '?';
-		err = client_event(c, end_ns, SINK_STEP_NONE, 3, "fatal", text, "");
-	}
-	free(text);
-	return err;
-}
-
-int64_t client_end_time(const struct client *c, int64_t otherwise)
-{
-	struct wire_anchor a[WIRE_ANCHORS];
-	unsigned n = reader_anchors(&c->reader, a);
-
-	if (n == 0 || !(reader_is_closed(&c->reader) || (c->reader.ctl && c->reader.ctl->has_exit)))
-		return otherwise;
-	return c->epoch.real_ns + a[n - 1].boot_ns - c->epoch.boot_ns;
-}
-
-int client_end(struct client *c, int rings, int64_t end_ns)
-{
-	char name[256], text[128], *attrs;
-	int err = client_evidence(c, rings, end_ns);
-	int severity = 3;
-
-	if (err)
-		return err;
-	c->ended = true;
-	/* Its last drops may have come after its last record. */
-	c->pending = true;
-	if (!reader_is_closed(&c->reader) && !(c->reader.ctl && c->reader.ctl->has_exit)) {
-		/* Children of fork() often leave by _exit(): no alarm, unless they
-		 * were in the middle of something. */
-		if (c->reader.ring.forked && !client_open_spans(c, name, sizeof(name)))
-			severity = 1;
-		attrs = crash_attrs(c);
-		snprintf(text, sizeof(text), "process %u ended without closing its ring",
-			 c->reader.ring.pid);
-		err = client_event(c, end_ns, SINK_STEP_NONE, severity,
-				   severity == 3 ? "crash" : "ended", text, attrs);
-		free(attrs);
-	}
-	return err ? err : client_process(c, client_end_time(c, end_ns));
 }

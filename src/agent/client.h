@@ -56,10 +56,12 @@ struct client {
 	uint64_t dropped, refused; /* as last told to the sink */
 	int64_t start_ns;
 	bool defined;            /* the process is known to the sink */
-	bool ended;              /* the process is dead and all was drained */
+	bool ended;              /* the process is dead, all was drained, and the end is pushed */
+	bool end_stored;         /* and committed */
+	int64_t end_ns;          /* of the process as told to the sink, UTC; 0: it has not ended */
 	bool pending;            /* something was pushed since the last commit */
 	uint64_t progress_ticks; /* agent's ticks when its records last moved */
-	struct sink *sink;       /* of the run; not owned */
+	struct sink *sink;       /* of the run; not owned; NULL: none, nothing is told */
 	struct run_start *run;   /* attributes run.name and so on change it; not owned */
 	bool run_changed;        /* they did, and it is not stored yet */
 	/* Batch under construction. */
@@ -74,7 +76,8 @@ int client_open(struct client **ret, int dirfd, const char *name, const struct c
 		struct sink *sink, char why[128]);
 void client_free(struct client *c);
 
-/* The store was replaced: define everything again in another sink. */
+/* The store was replaced: define everything again in another sink. An end that no store
+ * has is to be told again with client_end(). */
 int client_reset(struct client *c, struct sink *sink);
 
 /* Read definitions and lanes and push. *room is how many slots may be read, or samples
@@ -88,7 +91,8 @@ int client_drain(struct client *c, void *buf, size_t cap, uint64_t *room);
 /* Push histograms and positions: right before the sink's commit. */
 int client_before_commit(struct client *c);
 
-/* After the commit: 0 moves the tails, else everything will be read again. */
+/* After the commit: 0 moves the tails, else everything will be read again, and an end that
+ * was told since the last one is to be told again. */
 void client_after_commit(struct client *c, int result);
 
 /* The fullest lane's share, 0 to 1, and slots waiting over all lanes. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * client_priv.h - between client.c, decode.c and crash.c.
+ * client_priv.h - between client.c, client_end.c, decode.c and crash.c.
  */
 #ifndef AGENT_CLIENT_PRIV_H
 #define AGENT_CLIENT_PRIV_H
@@ -22,7 +22,10 @@ int client_series(struct client *c, uint32_t id, uint32_t *ret);
 /* Take the definitions that are new. All that records use are there once the records are. */
 int client_read_defs(struct client *c);
 
-/* An event of this process. */
+/* Define the process in the sink, or what has changed of it. end_ns: 0: it has not ended. */
+int client_process(struct client *c, int64_t end_ns);
+
+/* An event of this process; nothing without a sink. */
 int client_event(struct client *c, int64_t time_ns, int64_t step, int severity, const char *kind,
 		 const char *text, const char *attrs);
 

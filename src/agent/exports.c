@@ -4,6 +4,7 @@
  */
 #include "agent/exports.h"
 
+#include "agent/headroom.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -114,6 +115,7 @@ static _Noreturn void exports_exec(const char *program, const char *const argv[]
 	}
 	dup2(said, 2);
 	close_range(3, ~0U, 0);
+	headroom_give_back();
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);

@@ -4,7 +4,8 @@
  * heartbeat came and its processes used no CPU time. The time-out is given, or
  * learnt: ten times the longest quiet spell that was followed by progress, at
  * least HANG_LEAST; while a span is open (evaluation, checkpoint, the first
- * step's compilation) at least HANG_OPEN times that.
+ * step's compilation) HANG_OPEN times that. CLOCK_MONOTONIC: a machine that sleeps
+ * is not quiet.
  */
 #ifndef AGENT_HANG_H
 #define AGENT_HANG_H
@@ -18,9 +19,10 @@
 
 struct hang {
 	int64_t after_ns;                /* given: > 0; learn: 0; never: < 0 */
-	int64_t progress_ns;             /* CLOCK_BOOTTIME of the last progress; 0 none yet */
+	int64_t progress_ns;             /* CLOCK_MONOTONIC of the last progress; 0 none yet */
 	int64_t longest_ns;              /* longest quiet spell before progress */
 	uint64_t records, beats, cpu_ns; /* as last seen */
+	uint64_t steps;                  /* as last seen before it hung; the caller's */
 	bool hung;
 };
 
@@ -34,7 +36,7 @@ void hang_init(struct hang *h, int64_t after_ns);
 
 /* Once a second. records and beats only grow; cpu_ns is the CPU time of all
  * processes of the run. busy: a span is open or no step has ended. */
-enum hang_news hang_check(struct hang *h, int64_t boot_ns, uint64_t records, uint64_t beats,
+enum hang_news hang_check(struct hang *h, int64_t mono_ns, uint64_t records, uint64_t beats,
 			  uint64_t cpu_ns, bool busy);
 
 /* The time-out in force. */

@@ -38,12 +38,17 @@ static void live_define(struct live *l);
 static void live_drop_store(struct live *l, const char *why)
 {
 	struct err e = {0};
+	size_t i;
 
-	log_error("run %s: %s; opening its store again", l->start.id, why);
+	/* On a full disk each try fails: that is told once. */
+	if (!l->unopened)
+		log_error("run %s: %s; opening its store again", l->start.id, why);
 	if (l->handle)
 		l->store->close(l->handle, &e);
 	l->handle = NULL;
 	l->sink = NULL;
+	for (i = 0; i < l->n_clients; i++)
+		l->clients[i]->sink = NULL;
 	readings_reset(&l->host, NULL, 0);
 	readings_reset(&l->own, NULL, 0);
 	l->retry_ns = clock_ns(CLOCK_MONOTONIC) + LIVE_RETRY_NS;
@@ -64,8 +69,12 @@ static bool live_open_store(struct live *l, int64_t now_ns)
 		err = l->store->start(l->handle, &l->start, &e);
 	if (err) {
 		live_drop_store(l, e.text);
+		l->unopened = true;
 		return false;
 	}
+	if (l->unopened)
+		log_info("run %s: its store is open again", l->start.id);
+	l->unopened = false;
 	live_define(l);
 	for (i = 0; i < l->n_clients; i++)
 		client_reset(l->clients[i], l->sink);
@@ -449,45 +458,98 @@ void live_event(struct live *l, int64_t utc_ns, int severity, const char *kind, 
 
 /* ---- each second ---------------------------------------------------------------------- */
 
-static void live_check_hang(struct live *l, int64_t boot_ns)
+/* What moves while a run goes on, and what it is in. */
+struct live_signs {
+	uint64_t records, beats, steps;
+	unsigned open; /* spans */
+	char span[256];
+};
+
+static void live_read_signs(struct live *l, struct live_signs *s)
 {
-	uint64_t records = 0, beats = 0, steps = 0, waiting;
-	char name[256] = "", text[512];
-	unsigned open = 0;
-	enum hang_news news;
+	uint64_t waiting;
 	size_t i;
 	uint32_t k;
 
+	*s = (struct live_signs){
+		.records = l->gone.records, .beats = l->gone.beats, .steps = l->gone.steps};
 	for (i = 0; i < l->n_clients; i++) {
 		struct client *c = l->clients[i];
 
 		for (k = 0; k < c->reader.ring.lanes; k++)
-			records += c->reader.lane[k].pos;
+			s->records += c->reader.lane[k].pos;
 		client_fullness(c, &waiting);
-		records += waiting;
+		s->records += waiting;
 		if (c->reader.ctl) {
-			beats += c->reader.ctl->heartbeat;
-			steps += c->reader.ctl->steps_done;
+			s->beats += c->reader.ctl->heartbeat;
+			s->steps += c->reader.ctl->steps_done;
 		}
-		if (!open)
-			open = client_open_spans(c, name, sizeof(name));
-	}
-	news = hang_check(&l->hang, boot_ns, records, beats,
-			  l->has_tree ? probe_tree_cpu_total_ns(&l->tree) : 0,
-			  open || (l->n_clients && !steps));
-	if (news == HANG_BEGAN) {
-		snprintf(text, sizeof(text),
-			 "no step, no record, no heartbeat and no CPU use for %.0f s%s%s%s",
-			 (double)(boot_ns - l->hang.progress_ns) / 1e9, open ? ", in span \"" : "",
-			 open ? name : "", open ? "\"" : "");
-		live_event(l, live_utc(l, boot_ns), 3, "hung", text, "");
-		log_warn("run %s: %s", l->start.id, text);
-	} else if (news == HANG_OVER) {
-		live_event(l, live_utc(l, boot_ns), 1, "hang-over", "it goes on", "");
+		if (!s->open)
+			s->open = client_open_spans(c, s->span, sizeof(s->span));
 	}
 }
 
-static void live_check_clients(struct live *l, int rings, const struct wire_anchor *now)
+static void live_say_quiet(const struct live *l, const struct live_signs *s, int64_t mono_ns,
+			   char *out, size_t cap)
+{
+	snprintf(out, cap, "no step, no record, no heartbeat and no CPU use for %.0f s%s%s%s",
+		 (double)(mono_ns - l->hang.progress_ns) / 1e9, s->open ? ", in span \"" : "",
+		 s->open ? s->span : "", s->open ? "\"" : "");
+}
+
+void live_describe_hang(struct live *l, int64_t mono_ns, char *out, size_t cap)
+{
+	struct live_signs s;
+
+	live_read_signs(l, &s);
+	live_say_quiet(l, &s, mono_ns, out, cap);
+}
+
+static void live_hang_over(struct live *l)
+{
+	live_event(l, live_utc(l, clock_ns(CLOCK_BOOTTIME)), 1, "hang-over", "it goes on", "");
+}
+
+static void live_check_hang(struct live *l, const struct wire_anchor *now)
+{
+	bool has_rings = l->n_clients || l->gone.rings;
+	struct live_signs s;
+	char text[512];
+	enum hang_news news;
+
+	/* A command that records nothing may wait for something elsewhere (ssh, docker run):
+	 * without a time-out of its own there is nothing to learn one from. */
+	if (l->hang.after_ns == 0 && !has_rings)
+		return;
+	live_read_signs(l, &s);
+	if (!l->hang.hung)
+		l->hang.steps = s.steps;
+	news = hang_check(&l->hang, now->mono_ns, s.records, s.beats,
+			  l->has_tree ? probe_tree_cpu_total_ns(&l->tree) : 0,
+			  s.open || (has_rings && !s.steps));
+	if (news == HANG_BEGAN) {
+		live_say_quiet(l, &s, now->mono_ns, text, sizeof(text));
+		live_event(l, live_utc(l, now->boot_ns), 3, "hung", text, "");
+		log_warn("run %s: %s", l->start.id, text);
+	} else if (news == HANG_OVER) {
+		live_hang_over(l);
+	}
+}
+
+void live_last_look(struct live *l, bool is_clean)
+{
+	struct live_signs s;
+
+	if (!l->hang.hung)
+		return;
+	live_read_signs(l, &s);
+	if (s.steps == l->hang.steps && (!is_clean || s.records == l->hang.records))
+		return;
+	l->hang.hung = false;
+	live_hang_over(l);
+}
+
+static void live_check_clients(struct live *l, int rings, const struct clocks *now)
 {
 	uint64_t waiting;
 	size_t i;
@@ -497,7 +559,9 @@ static void live_check_clients(struct live *l, int rings, const struct wire_anch
 
 		if (c->ended)
 			continue;
-		client_anchor(c, memcmp(c->reader.ring.boot_id, (uint8_t[16]){0}, 16) ? now : NULL);
+		client_anchor(c, memcmp(c->reader.ring.boot_id, (uint8_t[16]){0}, 16)
+					 ? &now->at[c->reader.ring.clock]
+					 : NULL);
 		client_fullness(c, &waiting);
 		/* Dead first, then empty: after death nothing is added. */
 		if (reader_is_alive(&c->reader, rings) || !l->handle || l->failing)
@@ -506,16 +570,16 @@ static void live_check_clients(struct live *l, int rings, const struct wire_anch
 			;
 		client_fullness(c, &waiting);
 		if (waiting == 0 && l->handle && !l->failing &&
-		    client_end(c, rings, live_utc(l, now->boot_ns)) == 0)
+		    client_end(c, rings, live_utc(l, now->at[WIRE_CLOCK_MONOTONIC].boot_ns)) == 0)
 			l->pending = true;
 	}
 }
 
-void live_second(struct live *l, int rings, const struct wire_anchor *now)
+void live_second(struct live *l, int rings, const struct clocks *now)
 {
 	live_check_clients(l, rings, now);
 	if (!l->has_outcome)
-		live_check_hang(l, now->boot_ns);
+		live_check_hang(l, &now->at[WIRE_CLOCK_MONOTONIC]);
 	if (l->handle && l->store->aside)
 		l->store->aside(l->handle, phase_is_aside(l));
 	l->tending = true;

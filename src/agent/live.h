@@ -8,6 +8,7 @@
 
 #include "agent/agent.h"
 #include "agent/client.h"
+#include "agent/clocks.h"
 #include "agent/hang.h"
 #include "agent/readings.h"
 #include "probe/runner.h"
@@ -15,6 +16,13 @@
 #include "probe/linux/tree.h"
 
 #include <stdbool.h>
+
+/* Of the clients that are no more: their processes are dead, and all of them is stored. */
+struct live_gone {
+	size_t rings;
+	uint64_t records, beats, steps; /* sums */
+	uint64_t steps_most;
+};
 
 struct live {
 	struct run_start start;
@@ -28,12 +36,14 @@ struct live {
 	int64_t commit_ns; /* CLOCK_MONOTONIC of the last commit */
 	bool pending;      /* pushed since then, by others than clients */
 	bool failing;      /* the last commit failed */
+	bool unopened;     /* the last try to open it failed, which was told */
 	bool tending;      /* the store's housekeeping is not done */
 	bool behind;       /* the last commit was full: more may wait */
 	uint64_t failures;
 	struct client **clients;
 	size_t n_clients, cap_clients;
 	size_t next_client; /* to be drained first */
+	struct live_gone gone;
 	/* Machine figures: a process "host" and one for the tree. */
 	uint32_t host_process, tree_process;
 	bool wants_facts;          /* its store is new: it has not been told the facts */
@@ -85,7 +95,14 @@ int64_t live_probe(struct live *l, const struct agent_options *o, int64_t period
 
 /* Each second: anchors, dead processes, hang; housekeeping becomes due. rings is
  * the folder of the rings. */
-void live_second(struct live *l, int rings, const struct wire_anchor *now);
+void live_second(struct live *l, int rings, const struct clocks *now);
+
+/* Called hung, and now it ended: did it go on since the last second? Who dies may still write
+ * records: only steps tell then. is_clean: it ended well. */
+void live_last_look(struct live *l, bool is_clean);
+
+/* How a hung run is quiet, in words. */
+void live_describe_hang(struct live *l, int64_t mono_ns, char *out, size_t cap);
 
 /* UTC of a CLOCK_BOOTTIME in this run. */
 int64_t live_utc(const struct live *l, int64_t boot_ns);
@@ -93,6 +110,10 @@ int64_t live_utc(const struct live *l, int64_t boot_ns);
 /* An event of the run itself. */
 void live_event(struct live *l, int64_t utc_ns, int severity, const char *kind, const char *text,
 		const char *attrs);
+
+/* live_end.c: let go of the rings of processes whose end is stored, and delete them. That of
+ * the run's first process stays: it may have to tell how the run ended. */
+void live_let_go(struct live *l, int rings);
 
 /* live_end.c: read what the launcher tells of the end; true: it came just now. Who tells it has
  * seen the command die: a look behind this call finds all that the command left. */

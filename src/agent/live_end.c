@@ -7,6 +7,7 @@
 #include "agent/live.h"
 
 #include "agent/runfile.h"
+#include "agent/sweep.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "wire/clock.h"
@@ -104,13 +105,50 @@ static void end_guess_outcome(struct live *l)
 	l->has_outcome = true;
 }
 
+/* What it was hung in, and what ended that, behind what is there of evidence. */
+static void end_explain_hang(struct live *l)
+{
+	struct run_outcome *o = l->outcome;
+	size_t len = strlen(o->evidence);
+	const char *name = o->signal > 0 ? sigabbrev_np(o->signal) : NULL;
+	char quiet[512], how[64];
+
+	live_describe_hang(l, clock_ns(CLOCK_MONOTONIC), quiet, sizeof(quiet));
+	if (o->kind == RUN_EXITED)
+		snprintf(how, sizeof(how), "then it exited with status %d", o->code);
+	else if (o->kind == RUN_LOST)
+		snprintf(how, sizeof(how), "nobody saw its end");
+	else if (name)
+		snprintf(how, sizeof(how), "then it was killed by SIG%s", name);
+	else
+		snprintf(how, sizeof(how), "then it was killed by signal %d", o->signal);
+	snprintf(o->evidence + len, sizeof(o->evidence) - len, "%s%s; %s", len ? "; " : "", quiet,
+		 how);
+}
+
+/* A run that ended well was only slow, however quiet it was. */
+static void end_judge_hang(struct live *l)
+{
+	struct run_outcome *o = l->outcome;
+	/* Without a status it closed its ring, or nobody can know. */
+	bool clean = o->kind == RUN_EXITED && o->code <= 0;
+
+	if (!l->hang.hung || o->kind == RUN_HUNG)
+		return;
+	live_last_look(l, clean);
+	if (!l->hang.hung || clean ||
+	    (o->kind != RUN_EXITED && o->kind != RUN_SIGNALED && o->kind != RUN_LOST))
+		return;
+	end_explain_hang(l);
+	o->kind = RUN_HUNG;
+}
+
 /* Once: drain what is there, then the outcome. */
 static void end_store(struct live *l)
 {
 	struct err e = {0};
 
-	if (l->hang.hung && l->outcome->kind == RUN_EXITED)
-		l->outcome->kind = RUN_HUNG;
+	end_judge_hang(l);
 	while (live_tick(l, clock_ns(CLOCK_MONOTONIC), true))
 		;
 	if (!l->handle || l->failing)
@@ -121,6 +159,65 @@ static void end_store(struct live *l)
 	}
 	l->end_stored = true;
 	log_info("run %s: %s", l->start.id, run_outcome_name(l->outcome->kind));
+}
+
+/* Delete a ring, and with the last one of its process the control page and the evidence. To
+ * look for others takes a descriptor: that of the ring is free before. */
+static void end_free_and_delete(struct client *c, int rings)
+{
+	char ring[sizeof(c->reader.name)], ctl[sizeof(c->reader.ring.ctl)], evidence[256];
+
+	snprintf(ring, sizeof(ring), "%s", c->reader.name);
+	snprintf(ctl, sizeof(ctl), "%s", c->reader.ring.ctl);
+	client_evidence_name(c, evidence, sizeof(evidence));
+	client_free(c);
+	unlinkat(rings, ring, 0);
+	if (!ctl[0] || strchr(ctl, '/') || sweep_has_ring(rings, ctl) ||
+	    rendezvous_is_locked(rings, ctl))
+		return;
+	unlinkat(rings, ctl, 0);
+	if (evidence[0])
+		unlinkat(rings, evidence, 0);
+}
+
+static void end_count(struct live_gone *gone, const struct client *c)
+{
+	const struct wire_ctl *ctl = c->reader.ctl;
+	uint32_t i;
+
+	gone->rings++;
+	for (i = 0; i < c->reader.ring.lanes; i++)
+		gone->records += c->reader.lane[i].pos;
+	if (!ctl)
+		return;
+	gone->beats += ctl->heartbeat;
+	gone->steps += ctl->steps_done;
+	if (gone->steps_most < ctl->steps_done)
+		gone->steps_most = ctl->steps_done;
+}
+
+/* One that was cut short may be of a process that lives. */
+static bool end_is_over(const struct live *l, const struct client *c)
+{
+	return c->end_stored && !c->pending && !c->run_changed &&
+	       c->reader.ring.pid != (uint32_t)l->start.child_pid && reader_is_whole(&c->reader);
+}
+
+void live_let_go(struct live *l, int rings)
+{
+	size_t i, k = 0;
+
+	for (i = 0; i < l->n_clients; i++) {
+		struct client *c = l->clients[i];
+
+		if (end_is_over(l, c)) {
+			end_count(&l->gone, c);
+			end_free_and_delete(c, rings);
+		} else {
+			l->clients[k++] = c;
+		}
+	}
+	l->n_clients = k;
 }
 
 static bool end_all_ended(const struct live *l)

@@ -36,7 +36,7 @@ bool phase_is_aside(const struct live *l)
 enum phase phase_of(const struct live *l)
 {
 	bool checkpoint = false;
-	uint64_t steps = 0;
+	uint64_t steps = l->gone.steps_most;
 	size_t i;
 
 	for (i = 0; i < l->n_clients; i++) {

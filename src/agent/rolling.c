@@ -269,7 +269,7 @@ static int rolling_begin_folder(struct rolling *r, struct run_start *s, int64_t 
 	return 0;
 }
 
-static void rolling_begin(struct rolling *r, const struct wire_anchor *now)
+static void rolling_begin(struct rolling *r, int64_t mono_ns)
 {
 	struct run_start *s = xcalloc(1, sizeof(*s));
 	int err;
@@ -290,12 +290,12 @@ static void rolling_begin(struct rolling *r, const struct wire_anchor *now)
 	} else if (err == -EEXIST) {
 		/* Of the agent before us, in this same second: the next one has a name of its own.
 		 */
-		r->retry_ns = (int64_t)now->mono_ns + ROLLING_SECOND;
+		r->retry_ns = mono_ns + ROLLING_SECOND;
 	} else {
 		if (!r->told)
 			log_error("run %s: cannot be begun: %s", s->id, strerror(-err));
 		r->told = true;
-		r->retry_ns = (int64_t)now->mono_ns + ROLLING_RETRY_NS;
+		r->retry_ns = mono_ns + ROLLING_RETRY_NS;
 	}
 	free(s);
 }
@@ -331,14 +331,15 @@ void rolling_free(struct rolling *r)
 	free(r);
 }
 
-void rolling_second(struct rolling *r, int rings, const struct wire_anchor *now)
+void rolling_second(struct rolling *r, int rings, const struct clocks *now)
 {
+	int64_t mono_ns = now->at[WIRE_CLOCK_MONOTONIC].mono_ns;
 	int64_t day = clock_ns(CLOCK_REALTIME) / ROLLING_SECOND / ROLLING_DAY_S;
 
 	if (r->live && day != r->day)
 		rolling_end(r);
-	if (!r->live && (int64_t)now->mono_ns >= r->retry_ns)
-		rolling_begin(r, now);
+	if (!r->live && mono_ns >= r->retry_ns)
+		rolling_begin(r, mono_ns);
 	if (r->live)
 		live_second(r->live, rings, now);
 }

@@ -26,6 +26,6 @@ void rolling_free(struct rolling *r);
 struct live *rolling_live(const struct rolling *r);
 
 /* Each second. rings as for live_second(). */
-void rolling_second(struct rolling *r, int rings, const struct wire_anchor *now);
+void rolling_second(struct rolling *r, int rings, const struct clocks *now);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,7 +32,7 @@ static bool sweep_is_dead(const char *name)
 	       rendezvous_start_time(pid) != start;
 }
 
-static bool sweep_has_ring(int rings, const char *ctl)
+bool sweep_has_ring(int rings, const char *ctl)
 {
 	DIR *d = sweep_open(rings);
 	size_t n = strlen(ctl);

@@ -6,10 +6,15 @@
 #ifndef AGENT_SWEEP_H
 #define AGENT_SWEEP_H
 
+#include <stdbool.h>
+
 #define SWEEP_AGE_S 60 /* younger files may belong to a program that we cannot see */
 
 /* Delete the files of the folder `rings` that are no part of a ring, are older
  * than SWEEP_AGE_S and whose process is dead. Returns how many. */
 unsigned sweep_rings(int rings);
+
+/* Is there a ring whose control page is the file `ctl`? Yes too if that cannot be seen. */
+bool sweep_has_ring(int rings, const char *ctl);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "cli/alerting.h"
 #include "cli/attached.h"
 #include "cli/launch_agent.h"
 #include "cli/launch_describe.h"
@@ -112,6 +113,7 @@ static int attach_begin(struct attach *a, const struct settings *settings, struc
 	int err;
 
 	attach_describe(a);
+	alerting_describe(settings->config, &a->start);
 	launch_files_init(&a->files);
 	err = launch_files_open(&a->files, attach_opt.dir, a->start.start_ns, e);
 	if (err)
@@ -173,6 +175,10 @@ static void attach_judge(struct attach *a)
 		o->kind = RUN_DETACHED;
 		snprintf(o->evidence, sizeof(o->evidence), "lapse attach left; process %ld went on",
 			 a->process.pid);
+	} else if (!a->process.knows_status &&
+		   launch_oom_says_child(&a->oom, o->evidence, sizeof(o->evidence))) {
+		o->kind = RUN_OOM;
+		o->signal = SIGKILL;
 	} else if (!a->process.knows_status) {
 		o->kind = RUN_EXITED;
 		snprintf(o->evidence, sizeof(o->evidence),

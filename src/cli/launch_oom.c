@@ -179,3 +179,12 @@ bool launch_oom_judge(struct launch_oom *o, int status, char *evidence, size_t c
 		       oom_is_near(o->rise_ns, now);
 	return failed && oom_is_near(o->descendant_ns, now);
 }
+
+bool launch_oom_says_child(struct launch_oom *o, char *evidence, size_t cap)
+{
+	launch_oom_read_log(o);
+	if (!oom_is_near(o->child_ns, clock_ns(CLOCK_BOOTTIME)))
+		return false;
+	snprintf(evidence, cap, "kernel log: %s", o->line);
+	return true;
+}

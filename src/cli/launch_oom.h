@@ -43,4 +43,8 @@ void launch_oom_read_log(struct launch_oom *o);
  * What is known goes into evidence (cap bytes) in either case, "" nothing. */
 bool launch_oom_judge(struct launch_oom *o, int status, char *evidence, size_t cap);
 
+/* The same where nobody knows the status: true and evidence if the kernel's log names the
+ * command itself. */
+bool launch_oom_says_child(struct launch_oom *o, char *evidence, size_t cap);
+
 #endif

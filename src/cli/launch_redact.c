@@ -92,6 +92,12 @@ static bool redact_is_name(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.' || c == '+';
 }
 
+/* Is it the next option, and no value? A secret may begin with one dash. */
+static bool redact_is_option(const char *text)
+{
+	return strncmp(text, "--", 2) == 0;
+}
+
 #define REDACT_WORD_END " \t\n\"'&;|)`"
 #define REDACT_HEADER_END "\n\"'}" /* "Authorization: Bearer X" */
 
@@ -108,7 +114,7 @@ static const char *redact_find_value(bool whole, bool option, const char *q, con
 	} else if (*p == ':' && strncmp(p, "://", 3) != 0) {
 		*ret_stop = REDACT_HEADER_END;
 		p++;
-	} else if (option && !quoted && p > q && *p != '-') {
+	} else if (option && !quoted && p > q && !redact_is_option(p)) {
 		*ret_stop = REDACT_WORD_END;
 	} else {
 		return NULL;
@@ -209,7 +215,7 @@ void launch_redact_command(char *const argv[], struct buf *out)
 		if (i > 0)
 			buf_putc(out, ' ');
 		buf_reset(&one);
-		if (hide && argv[i][0] != '-') {
+		if (hide && !redact_is_option(argv[i])) {
 			buf_puts(&one, LAUNCH_REDACTED);
 			hide = false;
 		} else {

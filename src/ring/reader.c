@@ -20,6 +20,12 @@ static int reader_bad(char why[128], int err, const char *what)
 	return err;
 }
 
+static int reader_failed(char why[128], int err, const char *what)
+{
+	snprintf(why, 128, "%s: %s", what, strerror(-err));
+	return err;
+}
+
 static bool reader_registry_fits(const struct wire_ring *h, uint64_t file_bytes)
 {
 	uint64_t lanes_end = h->lanes_offset + (uint64_t)h->lanes * WIRE_LANE_BYTES;
@@ -108,23 +114,29 @@ static int reader_open_lanes(struct reader *r, char why[128])
 	return 0;
 }
 
-static void reader_open_ctl(struct reader *r, int dirfd)
+/* A ring does without its page, but not because we are short of something: the process would
+ * be taken for dead. */
+static int reader_open_ctl(struct reader *r, int dirfd, char why[128])
 {
 	struct wire_ctl *ctl;
 	uint64_t bytes;
-	int fd;
+	int fd, err = 0;
 
 	if (r->ring.ctl[0] == '\0' || strchr(r->ring.ctl, '/'))
-		return;
+		return 0;
 	fd = reader_open_file(dirfd, r->ring.ctl, &bytes);
 	if (fd < 0)
-		return;
-	if (bytes >= WIRE_PAGE && safemap_new(fd, WIRE_PAGE, &r->ctl_map) == 0) {
+		err = fd;
+	else if (bytes >= WIRE_PAGE)
+		err = safemap_new(fd, WIRE_PAGE, &r->ctl_map);
+	if (r->ctl_map) {
 		ctl = safemap_base(r->ctl_map);
 		if (ctl->magic == WIRE_MAGIC_CTL && ctl->major <= WIRE_MAJOR)
 			r->ctl = ctl;
 	}
-	close(fd);
+	if (fd >= 0)
+		close(fd);
+	return rendezvous_is_short(err) ? reader_failed(why, err, "its page cannot be opened") : 0;
 }
 
 int reader_open(int dirfd, const char *name, struct reader *r, char why[128])
@@ -136,10 +148,10 @@ int reader_open(int dirfd, const char *name, struct reader *r, char why[128])
 	*r = (struct reader){.fd = -1};
 	snprintf(r->name, sizeof(r->name), "%s", name);
 	r->fd = reader_open_file(dirfd, name, &bytes);
+	if (r->fd == -EPERM)
+		return reader_bad(why, r->fd, "not a regular file of ours");
 	if (r->fd < 0)
-		return reader_bad(why, r->fd,
-				  r->fd == -EPERM ? "not a regular file of ours"
-						  : "cannot be opened");
+		return reader_failed(why, r->fd, "cannot be opened");
 	if (pread(r->fd, &r->ring, sizeof(r->ring), 0) != sizeof(r->ring))
 		err = reader_bad(why, -EBADMSG, "not a ring: too short");
 	else
@@ -148,7 +160,7 @@ int reader_open(int dirfd, const char *name, struct reader *r, char why[128])
 		reader_end_strings(&r->ring);
 		err = safemap_new(r->fd, r->ring.registry_offset + sizeof(*r->registry), &r->head);
 		if (err)
-			reader_bad(why, err, "cannot be mapped");
+			reader_failed(why, err, "cannot be mapped");
 	}
 	if (!err) {
 		base = safemap_base(r->head);
@@ -156,12 +168,11 @@ int reader_open(int dirfd, const char *name, struct reader *r, char why[128])
 		r->registry = (struct wire_registry *)(base + r->ring.registry_offset);
 		err = reader_open_lanes(r, why);
 	}
-	if (err) {
+	if (!err)
+		err = reader_open_ctl(r, dirfd, why);
+	if (err)
 		reader_done(r);
-		return err;
-	}
-	reader_open_ctl(r, dirfd);
-	return 0;
+	return err;
 }
 
 void reader_done(struct reader *r)

@@ -86,6 +86,11 @@ int rendezvous_lock(int dirfd, const char *file)
 	return err;
 }
 
+bool rendezvous_is_short(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ENOSPC;
+}
+
 int rendezvous_is_locked(int dirfd, const char *file)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -93,7 +98,7 @@ int rendezvous_is_locked(int dirfd, const char *file)
 	int held;
 
 	if (fd < 0)
-		return 0;
+		return rendezvous_is_short(-errno) ? -errno : 0;
 	held = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 	close(fd);
 	return held;

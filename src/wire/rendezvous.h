@@ -18,6 +18,7 @@
 #ifndef WIRE_RENDEZVOUS_H
 #define WIRE_RENDEZVOUS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,8 +37,13 @@ int rendezvous_open(int create);
  * open. -EAGAIN if another process holds it. The file is made if missing. */
 int rendezvous_lock(int dirfd, const char *file);
 
-/* 1 if someone holds the lock FILE, 0 if not or there is no such file. */
+/* 1 if someone holds the lock FILE, 0 if not or there is no such file; -EMFILE and its
+ * like (rendezvous_is_short()) if that cannot be known now. */
 int rendezvous_is_locked(int dirfd, const char *file);
+
+/* Did a call fail, with -errno `err`, for want of descriptors, memory or space? It may work
+ * later. */
+bool rendezvous_is_short(int err);
 
 /* Start time of a process, field 22 of /proc/PID/stat, in clock ticks since
  * boot: with the pid it names a process for good. 0 if there is none, or only

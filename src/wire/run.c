@@ -55,6 +55,7 @@ static const struct run_field run_start_fields[] = {
 	RUN_FIELD(RUN_I64, run_start, stall_after_ms),
 	RUN_FIELD(RUN_TEXT, run_start, exports),
 	RUN_FIELD(RUN_TEXT, run_start, scrape),
+	RUN_FIELD(RUN_TEXT, run_start, alerts),
 	{.key = NULL},
 };
 

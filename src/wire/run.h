@@ -36,6 +36,7 @@ struct run_start {
 	int64_t stall_after_ms; /* 0: learn; -1: never */
 	char exports[4096];     /* FORMAT=PATH a line; PATH may be empty: its own place */
 	char scrape[16384];     /* a target a line (probe/scrape/target.h); may hold a token */
+	char alerts[4096]; /* what its settings say of alerts: KEY=VALUE a line, of alert.KEY */
 };
 
 /* How the command ended, by precedence. */
@@ -44,7 +45,7 @@ enum run_outcome_kind {
 	RUN_EXITED = 1,   /* code holds */
 	RUN_SIGNALED = 2, /* signal holds */
 	RUN_OOM = 3,      /* killed by the kernel for memory; signal holds */
-	RUN_HUNG = 4,     /* was hung when it ended, without a signal */
+	RUN_HUNG = 4,     /* was hung, and did not end well; code or signal holds */
 	RUN_LOST = 5,     /* nobody reaped it: the launcher died first */
 	RUN_DETACHED = 6, /* lapse attach left while it went on */
 	RUN_KINDS
@@ -60,7 +61,7 @@ struct run_outcome {
 	int64_t end_ns;          /* UTC */
 	double user_s, system_s; /* CPU seconds of the command and its reaped children */
 	int64_t max_rss;         /* bytes, largest process of the tree */
-	char evidence[1024];     /* why OOM: which counter or kernel line; "" none */
+	char evidence[1024];     /* why OOM (which counter or kernel line) or hung; "" none */
 	size_t stderr_len;       /* bytes of stderr_tail; 0 without --tee-stderr */
 	char stderr_tail[65536]; /* the last of the command's stderr */
 };

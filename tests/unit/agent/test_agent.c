@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The agent over a sink in memory: what waits in a full ring is stored in commits of
- * limited size, all of it; the end of a run is stored behind all that belongs to it.
+ * limited size, all of it; the end of a run is stored behind all that belongs to it; rings that
+ * cannot be opened for want of descriptors wait.
  */
 #include "agent/agent.h"
 #include "memory_sink.h"
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -243,6 +245,75 @@ static void test_an_end_that_comes_behind_the_look(void **state)
 	assert_int_equal(crashes_before_end, 1);
 }
 
+/* ---- more rings than descriptors --------------------------------------------------------- */
+
+#define SHORT_LIVED 30
+#define DESCRIPTORS 20 /* for the agent: half of them are its own */
+
+static void record_shortly(void)
+{
+	setenv("LAPSE_RENDEZVOUS", dir, 1);
+	setenv("LAPSE_RUN", RUN_NAME, 1);
+	setenv("LAPSE_DIR", dir, 1);
+	if (lapse_open(NULL) < 0)
+		_exit(1);
+	lapse_set(lapse_gauge("loss", "", "", NULL), 1);
+	lapse_close();
+	_exit(0);
+}
+
+/* What is wrong, as an exit status. */
+static int serve_with_few_descriptors(const struct agent_store *store)
+{
+	struct agent_options o = {.rendezvous = dir, .store = store};
+	int next = dup(0), ended = 0;
+	struct agent_stats stats;
+	struct rlimit few;
+	struct err e = {0};
+	size_t i;
+
+	close(next);
+	few.rlim_cur = few.rlim_max = (rlim_t)next + DESCRIPTORS;
+	alarm(40);
+	if (setrlimit(RLIMIT_NOFILE, &few) < 0 || agent_run(&o, &e) < 0)
+		return 1;
+	agent_stats(&stats);
+	for (i = 0; i < memory->n_process; i++)
+		ended += memory->process[i].end_ns > 0;
+	if (stats.refused || stats.runs != 1 || stats.rings != SHORT_LIVED)
+		return 2;
+	return ended == SHORT_LIVED ? 0 : 3;
+}
+
+static void test_more_rings_than_descriptors(void **state)
+{
+	static const struct agent_store store = {.open = store_open,
+						 .start = store_start,
+						 .tend = store_tend,
+						 .end = store_end,
+						 .close = leave,
+						 .why = store_why};
+	char command[128];
+	int i, status;
+	pid_t pid;
+
+	(void)state;
+	for (i = 0; i < SHORT_LIVED; i++) {
+		pid = fork();
+		if (pid == 0)
+			record_shortly();
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	pid = fork();
+	if (pid == 0)
+		_exit(serve_with_few_descriptors(&store));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	snprintf(command, sizeof(command), "test -z \"$(ls '%s/rings')\"", dir);
+	assert_int_equal(system(command), 0);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -267,6 +338,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_commits_are_limited, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_an_end_that_comes_behind_the_look, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_more_rings_than_descriptors, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("agent", tests, NULL, NULL);
