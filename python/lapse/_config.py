@@ -25,24 +25,52 @@ def as_mapping(config: Any) -> Mapping[Any, Any] | None:
     return None
 
 
+def _failed(error: Exception) -> str:
+    """In place of what cannot be read. OmegaConf's `???` is a value that is to come."""
+    kind = type(error).__name__
+    return "???" if kind == "MissingMandatoryValue" else f"<{kind}>"
+
+
+def items(mapping: Mapping[Any, Any]) -> Iterator[tuple[Any, Any, str]]:
+    """Like items(), but a value that cannot be read harms no other: (key, None, what stands
+    in its place)."""
+    try:
+        keys = list(mapping)
+    except Exception:
+        return
+    for key in keys:
+        try:
+            yield key, mapping[key], ""
+        except Exception as error:
+            yield key, None, _failed(error)
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception as error:
+        return _failed(error)
+
+
 def _leaf(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
         return json.dumps(value)
-    except (TypeError, ValueError, RecursionError):
-        return str(value)
+    except Exception:
+        pass
+    return _text(value)
 
 
-def _children(value: Any) -> Iterator[tuple[Any, Any]] | None:
+def _children(value: Any) -> Iterator[tuple[Any, Any, str]] | None:
     """The members of what is no leaf. A list of plain values is one leaf."""
     mapping = as_mapping(value)
     if mapping is not None:
-        return iter(mapping.items())
+        return items(mapping)
     if isinstance(value, (list, tuple)) and any(
         isinstance(x, (list, tuple)) or as_mapping(x) is not None for x in value
     ):
-        return iter(enumerate(value))
+        return ((n, x, "") for n, x in enumerate(value))
     return None
 
 
@@ -51,8 +79,12 @@ def _walk(prefix: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
     if children is None:
         yield prefix, _leaf(value)
         return
-    for key, child in children:
-        yield from _walk(f"{prefix}/{key}", child, depth + 1)
+    for key, child, failed in children:
+        path = f"{prefix}/{_text(key)}"
+        if failed:
+            yield path, failed
+        else:
+            yield from _walk(path, child, depth + 1)
 
 
 def leaves(config: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -15,36 +16,61 @@ if TYPE_CHECKING:
 
 SEVERITIES = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 ATTRS_MAX = 8192  # bytes of JSON; the record library takes no more
+DEPTH_MAX = 16  # levels of attributes that are no plain JSON
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
 
 
 def _plain(value: Any) -> Any:
     """What JSON does not know: numbers of numpy and torch as numbers, else as text."""
-    for kind in (int, float):
-        try:
-            return kind(value) if not isinstance(value, complex) else str(value)
-        except (TypeError, ValueError, OverflowError):
-            continue
-    return str(value)
+    kind = type(value).__name__
+    if kind.startswith(("complex", "clong")) or not hasattr(value, "__float__"):
+        return _text(value)
+    try:
+        return bool(value) if kind.startswith("bool") else operator.index(value)
+    except Exception:
+        pass
+    try:
+        return float(value)
+    except Exception:
+        return _text(value)
 
 
-def _finite(value: Any) -> Any:
-    """JSON has no NaN and no infinities: as text."""
+def _simple(value: Any, above: tuple[int, ...] = ()) -> Any:
+    """What JSON can hold: NaN, infinities and keys as text, no cycles, DEPTH_MAX levels."""
+    if not isinstance(value, (str, int, float, dict, list, tuple, type(None))):
+        value = _plain(value)
     if isinstance(value, float) and value - value != 0:
         return str(value)
-    if isinstance(value, dict):
-        return {str(k): _finite(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(v) for v in value]
+    if isinstance(value, (dict, list, tuple)):
+        if id(value) in above or len(above) == DEPTH_MAX:
+            return "..."
+        above = (*above, id(value))
+        if isinstance(value, dict):
+            return {_text(k): _simple(v, above) for k, v in value.items()}
+        return [_simple(v, above) for v in value]
     return value
+
+
+def _dumped(attrs: dict[str, Any]) -> str:
+    try:
+        return json.dumps(attrs, default=_plain, allow_nan=False)
+    except Exception:  # there are many ways; a second pass is slower and knows them
+        return json.dumps(_simple(attrs), default=_text)
 
 
 def _json(attrs: dict[str, Any], kind: str) -> str | None:
     if not attrs:
         return None
     try:
-        dumped = json.dumps(attrs, default=_plain, allow_nan=False)
-    except ValueError:
-        dumped = json.dumps(_finite(attrs), default=lambda x: _finite(_plain(x)))
+        dumped = _dumped(attrs)
+    except Exception as error:
+        dumped = json.dumps({"lapse.error": f"{type(error).__name__}: {_text(error)}"[:1000]})
     if len(dumped) > ATTRS_MAX:
         warnings.warn(
             f"lapse.event: the attributes of {kind!r} are {len(dumped)} bytes as JSON, more "

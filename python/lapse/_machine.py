@@ -25,22 +25,36 @@ STALE_S = 15.0  # older ones are no longer what is: the slow groups come each 10
 _Gpu = Optional[str]
 
 
+def _of_run(name: str) -> str:
+    """What the launcher says of this process's run on this host; "": nothing."""
+    evidence = _core.evidence_path()
+    if evidence:
+        rendezvous = os.path.dirname(os.path.dirname(evidence))
+        path = os.path.join(rendezvous, "runs", f"{_core.run_id()}.run")
+        try:
+            with open(path, encoding="utf-8") as file:
+                for line in file:
+                    if line.startswith(f"{name}="):
+                        return line[len(name) + 1 :].rstrip("\n")
+        except OSError:
+            pass
+    return ""
+
+
 def run_folder() -> str | None:
     """Where this process's run is stored; None: it has none."""
     run = _core.run_id()
     if not run or not _core.is_open():
         return None
-    evidence = _core.evidence_path()
-    if evidence:
-        rendezvous = os.path.dirname(os.path.dirname(evidence))
-        try:
-            with open(os.path.join(rendezvous, "runs", run + ".run"), encoding="utf-8") as file:
-                for line in file:
-                    if line.startswith("dir="):
-                        return line[4:].rstrip("\n")
-        except OSError:
-            pass
-    return os.path.join(_core.store_dir() or "lapse-runs", run)
+    return _of_run("dir") or os.path.join(_core.store_dir() or "lapse-runs", run)
+
+
+def host_name() -> str:
+    """This host's, as the store writes it: it is a file's name there."""
+    name = _of_run("host") or os.uname().nodename or "host"
+    text = os.fsencode(name)[:200].decode(errors="replace")
+    text = "".join("_" if c == "/" or c < " " or c == "\x7f" else c for c in text)
+    return "_" + text[1:] if text.startswith(".") else text
 
 
 class _Key(NamedTuple):
@@ -123,8 +137,10 @@ class Machine:
     def poll(self) -> None:
         """Take what has been stored since; the thread does it."""
         reader = self._reader
-        rows = [row for row in reader.series() if row["name"] in self._names]
         self._find_me(reader)
+        if self._host is None:
+            return  # whose figures they are is not known yet
+        rows = [row for row in reader.series() if row["name"] in self._names]
         fresh = False
         for row in rows:
             key = self._key(row)
@@ -149,8 +165,8 @@ class Machine:
         """Which slot of which role this process has, and on which host it is."""
         if self._slot is not None:
             return
-        me = os.getpid()
-        mine = [row for row in reader.processes() if row["pid"] == me]
+        me, here = os.getpid(), host_name()  # of another host's processes one may have my pid
+        mine = [row for row in reader.processes() if row["pid"] == me and row["host_name"] == here]
         if not mine:
             return
         row = mine[-1]
@@ -164,7 +180,7 @@ class Machine:
             self._slot = f"{role}/{slots.pop()}"
         for attr in reader.attrs():
             parts = attr[2].split("/")
-            if len(parts) == 3 and parts[0] == "gpu" and parts[2] == "uuid":
+            if attr[0] == self._host and parts[::2] == ["gpu", "uuid"]:
                 self.gpu_uuid[parts[1]] = attr[3]
 
     def _slots_of(self, reader: Any, role: str) -> set[str]:
@@ -178,7 +194,7 @@ class Machine:
     def _key(self, row: dict[str, Any]) -> _Key | None:
         """None: of another process or host."""
         name, labels = row["name"], row["labels"]
-        if self._host is not None and row["host"] != self._host:
+        if row["host"] != self._host:
             return None
         if name.startswith("process/"):
             slot = f"{_label(labels, 'role')}/{_label(labels, 'slot')}"

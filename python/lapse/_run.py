@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from . import _core, _settings
+from . import _core, _ends, _settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -170,9 +170,10 @@ def _take_config(run: Run, config: Any) -> None:
             "lapse.init(): config must be a dict, dataclass or argparse.Namespace, "
             f"not {type(config).__name__}"
         )
-    run.config.update(mapping)
+    run.config.update((key, value) for key, value, failed in _config.items(mapping) if not failed)
+    secrets = _redact.secrets()
     for path, value in _config.leaves(mapping):
-        _core.attr(_settings.text(path), _settings.text(_redact.value(path, value)))
+        _core.attr(_settings.text(path), _settings.text(_redact.value(path, value, secrets)))
 
 
 def _begin(values: Mapping[str, Any], ranks: Mapping[str, int | None]) -> Run:
@@ -249,16 +250,15 @@ def init(
 def finish(exit_code: int | None = None) -> None:
     """Close the run: what was recorded is complete, later records are dropped and
     counted. exit_code is the status the process is going to end with, if known.
-    Called at exit by itself; a second call does nothing."""
+    Values that a device has not made yet are waited for, 2 s if it makes none, and not
+    while an exception is handled. Called at exit by itself; a second call does nothing."""
     with _lock:
         run = _current
         if run is None or run._finished:
             return
         if exit_code is not None:
             _core.exit_status(exit_code)
-        later = sys.modules.get("lapse.torch._later")
-        if later is not None:
-            later.flush(wait=True)
+        _ends.finish()
         hooks = _hooks()
         if hooks:
             hooks.uninstall()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ._file import File
 
+RING_KIB_MAX, LANES_MAX = 1 << 24, 256  # as the record library has them
 CAPTURES = frozenset(("environment", "git", "exceptions", "warnings", "faulthandler", "exit"))
 
 
@@ -21,11 +22,18 @@ def text(value: Any) -> str:
     return str(value).replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
-def _number(value: Any) -> int:
-    number = int(value)
-    if number < 0:
-        raise ValueError(f"{number} is negative")
-    return number
+def _number(most: int) -> Callable[[Any], int]:
+    """A whole number up to this one."""
+
+    def read(value: Any) -> int:
+        number = int(value)
+        if number < 0:
+            raise ValueError(f"{number} is negative")
+        if number > most:
+            raise ValueError(f"{number} is more than {most}")
+        return number
+
+    return read
 
 
 def _flag(value: Any) -> bool:
@@ -70,8 +78,8 @@ SETTINGS: dict[str, tuple[str, Callable[[Any], Any], Any]] = {
     "notes": ("LAPSE_NOTES", text, None),
     "role": ("LAPSE_ROLE", text, None),
     "capture": ("LAPSE_CAPTURE", _capture, CAPTURES),
-    "ring_kib": ("LAPSE_RING_KIB", _number, None),
-    "lanes": ("LAPSE_LANES", _number, None),
+    "ring_kib": ("LAPSE_RING_KIB", _number(RING_KIB_MAX), None),
+    "lanes": ("LAPSE_LANES", _number(LANES_MAX), None),
     "start_agent": ("LAPSE_START_AGENT", _flag, True),
 }
 
@@ -81,6 +89,8 @@ def _read(name: str, value: Any, where: str) -> Any:
         return SETTINGS[name][1](value)
     except (TypeError, ValueError) as error:
         raise type(error)(f"lapse.init(): {where}: {error}") from None
+    except OverflowError as error:  # an infinity
+        raise ValueError(f"lapse.init(): {where}: {error}") from None
 
 
 def _from_environment(name: str, value: str) -> Any:

@@ -6,11 +6,12 @@ Python goes on: neither waits for the values of the step that has just been disp
 from __future__ import annotations
 
 import importlib
+import os
 import warnings
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from . import _core
+from . import _core, _ends
 from ._callback import is_number
 from ._events import attr, event
 from ._run import current, init
@@ -35,16 +36,67 @@ class _Late:
     def put(self, values: Mapping[str, Any], step: int | None) -> None:
         kept = {name: value for name, value in values.items() if is_number(value)}
         if kept:
+            _ends.at_end(_settle)
+            _on_their_way.add(self)
             self._waiting.append((step, _core.now(), kept))
         self.poll()
 
-    def poll(self, all: bool = False) -> None:
+    def poll(self) -> int:
+        """Record what is there; how many frames."""
+        done = 0
         while self._waiting:
             step, time_ns, values = self._waiting[0]
-            if not all and not _ready(values):
-                return
+            try:
+                if not _ready(values):
+                    return done
+                _core.log(values, step, time_ns)
+            except Exception as error:  # what computes them has failed, or they were donated
+                tell_once("jax", f"values are lost: {type(error).__name__}: {error}")
             self._waiting.popleft()
-            _core.log(values, step, time_ns)  # float() of an array: waits if it must
+            done += 1
+        _on_their_way.discard(self)
+        return done
+
+    def wait(self) -> None:
+        """Record all, unless the device is stuck or an exception is handled."""
+        if _ends.failing():
+            self.poll()
+        else:
+            _ends.drain(self.poll, lambda: bool(self._waiting))
+
+    def lose(self) -> int:
+        """Forget what is on its way; how many frames."""
+        lost = len(self._waiting)
+        self._waiting.clear()
+        _on_their_way.discard(self)
+        return lost
+
+
+_on_their_way: set[_Late] = set()
+
+
+def _poll() -> int:
+    return sum(late.poll() for late in list(_on_their_way))
+
+
+def _settle(wait: bool) -> None:
+    """The run ends: what is not there by now is lost."""
+    _poll()
+    if wait:
+        _ends.drain(_poll, lambda: bool(_on_their_way))
+    lost = sum(late.lose() for late in list(_on_their_way))
+    if lost:
+        tell_once("jax", f"the values of {lost} calls of log() had not arrived from the device "
+                  "when the run ended; they are lost")  # fmt: skip
+
+
+def _after_fork() -> None:
+    """What is on its way is the parent's."""
+    for late in list(_on_their_way):
+        late.lose()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _ready(tree: Any) -> bool:
@@ -95,17 +147,23 @@ class StepLoop:
         if run is None or not run.recording:
             init()
         attr("total_steps", self.total)
-        for step in range(self.first, self.total):
-            self._wait(step - self.lag)
-            self._step = step
-            _core.step_begin(step)
-            yield step
-            if self.lag == 0:
-                self._wait(step)
-            _core.step_end(self.samples, self.tokens)
-            self._remind(step)
-        self._wait(self.total)
-        self.flush()
+        try:
+            for step in range(self.first, self.total):
+                self._wait(step - self.lag)
+                self._step = step
+                _core.step_begin(step)
+                yield step
+                if self.lag == 0:
+                    self._wait(step)
+                _core.step_end(self.samples, self.tokens)
+                self._remind(step)
+            self._wait(self.total)
+            self.flush()
+        finally:
+            # After `break` or an exception, which look alike from here: what is not there
+            # yet is waited for, or not, when the run ends.
+            self._outputs.clear()
+            self._late.poll()
 
     def ready(self, outputs: Any) -> None:
         """These arrays (or trees of them) are what the current step computes."""
@@ -117,8 +175,9 @@ class StepLoop:
         self._late.put(values, self._step if step is None else step)
 
     def flush(self) -> None:
-        """Wait for the values of log() that are on their way."""
-        self._late.poll(all=True)
+        """Wait for the values of log() that are on their way: until none has come for 2 s, at
+        most 10 s, and not while an exception is handled."""
+        self._late.wait()
 
     def _wait(self, last: int) -> None:
         """For the outputs of the steps up to this one."""
@@ -197,8 +256,9 @@ class MetricWriter:
         tell_once("jax", f"MetricWriter keeps no {what}", warning=False)
 
     def flush(self) -> None:
-        """Wait for the scalars that are on their way."""
-        self._late.poll(all=True)
+        """Wait for the scalars that are on their way, as StepLoop.flush() does. At the end
+        of the run it is done by itself."""
+        self._late.wait()
 
     def close(self) -> None:
         self.flush()

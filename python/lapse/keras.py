@@ -36,7 +36,9 @@ class LapseCallback(Callback):
     Keras gives no batch size to callbacks: batch_size, if given, becomes the samples of each
     step. log_every: batches between records of the logs. Where all callbacks allow it (the
     JAX backend), Keras calls back from another thread, so that training does not wait for
-    the numbers: a step then lasts until the next begins. ranks as lapse.transformers."""
+    the numbers: a step then lasts until the next begins. With
+    compile(steps_per_execution=N) a step is an execution of up to N batches.
+    ranks as lapse.transformers."""
 
     async_safe = True  # on_train_batch_end() needs no Keras state
 
@@ -57,6 +59,7 @@ class LapseCallback(Callback):
         self.recorder = Recorder(ranks, every)
         self._thread = 0
         self._fitting = False
+        self._execution = 1  # batches of one
         self._base = 0  # steps before this epoch
         self._done = 0  # batches of this epoch that have ended
         self._begun: list[int] = []  # of this epoch: the first batch of each execution
@@ -68,6 +71,8 @@ class LapseCallback(Callback):
     def on_train_begin(self, logs: Any = None) -> None:
         self.recorder.renew()
         self._thread, self._fitting = threading.get_ident(), True
+        # Here only: asking for the model copies JAX's state back.
+        self._execution = int(getattr(self.model, "steps_per_execution", None) or 1)
         self._new_epoch()
         if self.recorder.records:
             begin_run(self.project, self.name, self._config())
@@ -91,9 +96,24 @@ class LapseCallback(Callback):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self.recorder.epoch_begin(int(epoch))
 
+    def _in_epoch(self, batches: int) -> int:
+        """Keras tells of the last execution as if it were a whole one, too."""
+        return min(batches, int((self.params or {}).get("steps") or batches))
+
+    def _end_of(self, first: int) -> int:
+        """The batch after the execution that began with this one."""
+        return max(first + 1, self._in_epoch(first + self._execution))
+
+    def _step_end(self) -> None:
+        """Of the execution that is open, if one is."""
+        with self._lock:
+            first = self._begun[-1] if self._begun else 0
+        batches = self._end_of(first) - first
+        self.recorder.step_end(self.batch_size and self.batch_size * batches)
+
     @guard("keras")
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self.recorder.step_end(self.batch_size)
+        self._step_end()
         values = {
             name if name.startswith("val/") else f"epoch/{name}": value
             for name, value in _numbers(logs).items()
@@ -108,7 +128,7 @@ class LapseCallback(Callback):
 
     @guard("keras")
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self.recorder.step_end(self.batch_size)  # of the one before, if it is still open
+        self._step_end()  # of the one before, if it is still open
         self.recorder.step_begin(self._base + int(batch))
         with self._lock:
             self._begun.append(int(batch))
@@ -117,9 +137,9 @@ class LapseCallback(Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """batch is the last one of an execution (compile(steps_per_execution=))."""
         if threading.get_ident() == self._thread:
-            self.recorder.step_end(self.batch_size)
+            self._step_end()
         with self._lock:
-            self._done = max(self._done, int(batch) + 1)
+            self._done = max(self._done, self._in_epoch(int(batch) + 1))
             heapq.heappush(self._ended, (int(batch), _numbers(logs)))
             self._log_in_order()
 
@@ -129,12 +149,14 @@ class LapseCallback(Callback):
         while self._ended and self._logged < len(begun):
             last = self._ended[0][0]
             after = begun[self._logged + 1] if self._logged + 1 < len(begun) else last + 1
-            if not begun[self._logged] <= last < after:
+            first = begun[self._logged]
+            if not first <= last < after:
                 return  # one before it is still to come
-            batch, values = heapq.heappop(self._ended)
+            _, values = heapq.heappop(self._ended)
             self._logged += 1
-            if batch % self.log_every == 0:
-                self.recorder.log(values, self._base + batch)
+            last = min(last, self._end_of(first) - 1)
+            if last // self.log_every * self.log_every >= first:  # a multiple was passed
+                self.recorder.log(values, self._base + last)
 
     def _new_epoch(self) -> None:
         with self._lock:
@@ -144,7 +166,7 @@ class LapseCallback(Callback):
 
     @guard("keras")
     def on_test_begin(self, logs: Any = None) -> None:
-        self.recorder.step_end(self.batch_size)
+        self._step_end()
         self.recorder.begin("evaluate")
 
     @guard("keras")

@@ -428,8 +428,28 @@ with late:
         queue.pop(0)()
     waited.append(done(late))
 lapse.torch.later = now
+# Norms of gradients that all arrive after the last step.
+import lapse.torch._gradients as measuring
+queue, now = [], measuring.later
+measuring.later = lambda tensors, then: queue.append((tensors, then, step))
+norms = TrainingMonitor({"enable_metrics_collector": False, "monitor_system": False,
+                         "save_dir": "fourth"}, console_style="none")
+one = torch.nn.Linear(1, 1, bias=False)
+with norms:
+    for step, norm in enumerate((1, 2, 500, 3, 4), 300):
+        with lapse.step(step):
+            pass
+        one.weight.grad = torch.full((1, 1), float(norm))
+        norms.log_training_step(one, None, 1.0)
+    one.weight.grad = None
+    norms.log_training_step(one, None, 1.0)
+    waiting = len(norms._pending)
+    for arrived in queue:
+        now(*arrived)
+measuring.later = now
+alerts = [[one["type"], one["message"]] for one in norms.alert_system.alerts]
 print("RESULT " + json.dumps({"limits": limits, "status": status, "still": still,
-                              "waited": waited}))
+                              "waited": waited, "waiting": waiting, "alerts": alerts}))
 lapse.finish()
 """
 
@@ -464,11 +484,20 @@ def test_late_values_keep_their_step(integration):
     rows = integration.stored.of("sample", "third")
     assert sorted(row["step"] for row in rows) == list(range(200, 206))
     losses = {r["step"]: r["value"] for r in integration.stored.of("sample", "loss")
-              if r["step"] >= 200}  # fmt: skip
+              if 200 <= r["step"] < 300}  # fmt: skip
     assert losses == {200 + i: float(i) for i in range(6)}
     late = [e["text"] for e in integration.stored.events("alert")
             if e["attrs"].get("type") == "late"]  # fmt: skip
     assert late == ["3.0 at 3", "4.0 at 4", "5.0 at 5"]
+
+
+def test_late_norms_are_of_their_step(integration):
+    """The one that explodes is seen, though others came after it."""
+    assert integration.said["waiting"] == 6
+    norms = [(row["step"], row["value"]) for row in integration.stored.of("sample", "grad_norm")
+             if row["step"] >= 300]  # fmt: skip
+    assert norms == [(300, 1), (301, 2), (302, 500), (303, 3), (304, 4)]
+    assert [name for name, _ in integration.said["alerts"]] == ["Gradient Explosion"]
 
 
 DISTRIBUTED = """

@@ -426,6 +426,42 @@ def test_a_file_that_cannot_be_written_is_tried_again(tmp_path):
     base.close()
 
 
+class Strange:
+    def __float__(self):
+        return 0.5
+
+
+class Unspeakable:
+    def __repr__(self):
+        raise RuntimeError("no")
+
+
+def test_whatever_a_row_holds_the_others_are_written(tmp_path):
+    """A thread that ended at the first odd value took the rows of its flush with it."""
+    base = MetricsDatabase(str(tmp_path / "metrics.db"), flush_interval=0.01)
+    alert = {"timestamp": 1.0, "alert_type": "a", "severity": "info", "message": "half \ud800"}
+    inside = {}
+    inside["itself"] = inside
+    odd = [{"number": Strange(), "set": {"b", "a"}, "no": Unspeakable()}, {(1, 2): 3}, inside]
+    for metadata in odd:
+        base.add("alerts", {**alert, "metadata": metadata})
+    for step, loss in ((1, Strange()), (2, 1 << 70), (3, 2.0)):
+        base.add("training_metrics", {"timestamp": float(step), "global_step": step, "loss": loss})
+    base.add("alerts", {**alert, "message": None})  # the table does not allow it
+    end = time.monotonic() + 30
+    while base.flushes < 3 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert base._thread.is_alive() and base.reason == ""
+    base.add("training_metrics", {"timestamp": 4.0, "global_step": 4, "loss": 3.0})
+    rows = list(base.rows("training_metrics"))
+    assert [row["loss"] for row in rows] == [0.5, float(1 << 70), 2.0, 3.0]
+    alerts = list(base.rows("alerts"))
+    assert [row["message"] for row in alerts] == ["half ?"] * 3
+    assert alerts[0]["metadata"] == {"number": 0.5, "set": ["a", "b"], "no": "a Unspeakable"}
+    assert base.lost == 1, "and it is counted"
+    base.close()
+
+
 def test_exports_make_their_folder(tmp_path):
     """T-23."""
     rows = [{"a": 1, "b": None}, {"a": 2, "c": {"x": float("inf")}}]

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """StepLoop and MetricWriter with jax on the CPU."""
 
+import threading
+import time
+from types import SimpleNamespace
+
 import pytest
 from conftest import need
 
@@ -102,3 +106,121 @@ def test_wrong_arguments():
             lapse.jax.StepLoop(**arguments)
     with pytest.raises(ValueError, match="at least 1"):
         lapse.jax.MetricWriter(histogram_max=0)
+
+
+# ---- loops that end before their last step ---------------------------------------------------
+
+BROKEN = LOOP[: LOOP.index("    writer = ")] + """
+    writer = lapse.jax.MetricWriter()
+    loop = lapse.jax.StepLoop(12)
+    for number in loop:
+        w, total = step(w)
+        loop.log({"total": total})
+        writer.write_scalars(number, {"mean": total / 4})
+        if number == 2:
+            break
+    lapse.finish()
+
+    lapse.init(project="k")     # a second run, which the exit closes
+    loop = lapse.jax.StepLoop(12)
+    for number in loop:
+        w, total = step(w)
+        loop.log({"again": total})
+        if number == 1:
+            break
+"""
+
+
+def test_the_last_values_before_a_break_are_recorded(program):
+    done = program(BROKEN, env={"JAX_PLATFORMS": "cpu"})
+    first, second = (done.place.stored(run).recorded() for run in done.place.ids())
+    if "again" in first:
+        first, second = second, first
+    assert [step for step, _ in first["total"]] == [0, 1, 2] == [step for step, _ in first["mean"]]
+    assert [step for step, _ in second["again"]] == [0, 1]
+
+
+class Array:
+    """A value of a device that is ready when the test says so."""
+
+    def __init__(self, value, ready=False):
+        self.value, self.ready = value, ready
+
+    def is_ready(self):
+        if self.ready is None:
+            raise RuntimeError("Array has been deleted")
+        return self.ready
+
+    def __float__(self):
+        return float(self.value)
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """lapse.jax; `.logged` is what was recorded, `.said` what was told."""
+    import jax  # noqa: F401 - takes long, which is not to count
+
+    import lapse.jax as module
+
+    logged, said = [], []
+    core = SimpleNamespace(
+        now=lambda: 1, step_begin=lambda step: None, step_end=lambda *_: None,
+        log=lambda values, step, _: logged.append((step, *map(float, values.values()))),
+    )  # fmt: skip
+    monkeypatch.setattr(module, "_core", core)
+    monkeypatch.setattr(module, "attr", lambda *_: None)
+    monkeypatch.setattr(module, "current", lambda: SimpleNamespace(recording=True))
+    monkeypatch.setattr(module, "tell_once", lambda who, text, warning=True: said.append(text))
+    monkeypatch.setattr(module, "_on_their_way", set())
+    module.logged, module.said = logged, said
+    return module
+
+
+def test_an_exception_in_the_loop_waits_for_nothing(module, monkeypatch):
+    monkeypatch.setattr(module._ends, "QUIET_S", 100)
+    arrays = [Array(1, ready=True), Array(2), Array(3)]
+    begun = time.monotonic()
+    with pytest.raises(ValueError):
+        loop = module.StepLoop(3)
+        for step in loop:
+            loop.log({"x": arrays[step]})
+            if step == 2:
+                arrays[1].ready = True
+                raise ValueError
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        loop.flush()
+        module._ends.finish()
+    assert time.monotonic() - begun < 50
+    assert module.logged == [(0, 1.0), (1, 2.0)]
+    assert len(module.said) == 1 and "1 calls" in module.said[0] and "lost" in module.said[0]
+    arrays[2].ready = True
+    module._settle(True)
+    assert len(module.logged) == 2, "they belong to a run that is over"
+
+
+def test_the_end_of_the_run_waits_for_a_while(module, monkeypatch):
+    array, never = Array(1), Array(2)
+    writer, other = module.MetricWriter(), module.MetricWriter()
+    writer.write_scalars(5, {"x": array})
+    other.write_scalars(6, {"x": never})
+    timer = threading.Timer(0.1, setattr, (array, "ready", True))
+    timer.start()
+    monkeypatch.setattr(module._ends, "QUIET_S", 2)
+    module._ends.finish()
+    timer.join()
+    assert module.logged == [(5, 1.0)] and len(module.said) == 1
+    begun = time.monotonic()
+    monkeypatch.setattr(module._ends, "QUIET_S", 0.3)
+    writer.write_scalars(7, {"x": never})
+    writer.close()
+    assert time.monotonic() - begun < 50
+    writer._late.lose()
+
+
+def test_an_array_that_is_gone_harms_nothing(module):
+    writer = module.MetricWriter()
+    writer.write_scalars(1, {"x": Array(1, ready=None)})
+    writer.write_scalars(2, {"x": Array(2, ready=True)})
+    assert module.logged == [(2, 2.0)] and "deleted" in module.said[0]

@@ -51,6 +51,29 @@ def test_values(fit):
     assert value == pytest.approx(fit.said["loss"])
 
 
+SEVERAL = """
+    import numpy as np
+    import keras, lapse.keras
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    model.compile(optimizer="sgd", loss="mse", steps_per_execution=4)
+    x = np.random.rand(80, 4).astype("float32"); y = x.sum(1, keepdims=True)
+    callback = lapse.keras.LapseCallback(batch_size=8, log_every=5)
+    model.fit(x, y, batch_size=8, epochs=2, verbose=0, validation_data=(x, y),
+              callbacks=[callback])
+"""
+
+
+@pytest.mark.skipif(bool(missing("jax")), reason="not installed: jax")
+def test_several_batches_an_execution(program):
+    """10 batches an epoch, 4 an execution, 2 the last."""
+    stored = program(SEVERAL, env={"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}).stored
+    assert [row["step"] for row in stored.spans("step")] == [0, 4, 8, 10, 14, 18]
+    assert stored.values("lapse/step/samples") == [32, 32, 16] * 2
+    # Batches 0 and 5 of each epoch are in its first and second execution, none in the third.
+    assert sorted(step for step, _ in stored.recorded()["loss"]) == [3, 7, 13, 17]
+    assert [row["step"] for row in stored.spans("epoch")] == [8, 18]
+
+
 def test_configuration(fit):
     attrs = fit.place.attrs()
     assert attrs["config/fit/epochs"] == "2" and attrs["config/model/parameters"] == "5"

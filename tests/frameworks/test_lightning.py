@@ -190,6 +190,23 @@ end(style,
     folders=sorted(os.listdir(".")), last=throughput.last, row=resources.last)
 """
 
+EVERY_OTHER = """
+begin("every_other")
+class Eight(Model):
+    def training_step(self, batch, index):
+        loss = 8.0 + 0.0 * self.layer(batch).sum()
+        self.log("loss", loss)
+        return loss
+data = Data(16)
+class FirstIsSlow(pl.Callback):
+    def on_train_epoch_start(self, trainer, *_):
+        data.slow = 0.0 if trainer.current_epoch else 0.01
+throughput = ll.ThroughputMonitorCallback(log_interval=2, track_memory=False)
+trainer(FirstIsSlow(), ll.LapseCallback(), throughput,
+        accumulate_grad_batches=4).fit(Eight(), loader(data))
+end("every_other", last=throughput.last)
+"""
+
 ATTACHED = """
 begin("attached")
 found = {}
@@ -216,7 +233,7 @@ end("attached", rows=rows, **found)
 # One program for all: importing Lightning takes many seconds.
 ALL = (
     HEAD + RECORDED + FAILED + UNWRITABLE + LOGGED + MONITORS.replace("STYLE", '"classic"')
-    + MONITORS.replace("STYLE", '"lapse"') + ATTACHED
+    + MONITORS.replace("STYLE", '"lapse"') + EVERY_OTHER + ATTACHED
     + 'print("RESULT " + json.dumps(dict(out, runs=runs)))'
 )  # fmt: skip
 
@@ -262,7 +279,7 @@ def part(name):
 
 recorded, failed = part("recorded"), part("failed")
 logged, attached, unwritable = part("logged"), part("attached"), part("unwritable")
-classic, own = part("classic"), part("lapse")
+classic, own, every_other = part("classic"), part("lapse"), part("every_other")
 
 
 def entry_points(package, tmp_path_factory):
@@ -334,6 +351,12 @@ def test_loss_and_metrics_once(recorded):
     assert len(stored.of("sample", "val_loss")) == 3
     rates = stored.of("sample", "optimizer/lr")
     assert [row["value"] for row in rates] == pytest.approx([0.1] * 6)
+
+
+def test_loss_is_that_of_the_batch(every_other):
+    """Lightning divides what it tells callbacks by the number of accumulated batches."""
+    loss = every_other.stored.of("sample", "loss")
+    assert [(row["step"], row["value"]) for row in loss] == [(0, 8)] * 4 + [(1, 8)] * 4
 
 
 def test_checkpoints_and_exceptions(recorded, failed):
@@ -417,6 +440,14 @@ def test_throughput_of_each_epoch(classic):
         assert values["throughput_efficiency"] == pytest.approx(1 - slept / wall, abs=0.05)
         assert values["data_wait_ratio"] == pytest.approx(slept / wall, abs=0.05)
         assert values["samples_per_second_with_validation"] < values["samples_per_second"]
+
+
+def test_throughput_is_over_all_epochs_since_the_last_report(every_other):
+    """4 batches of the first epoch took 40 ms each to load, 4 of the second nearly nothing."""
+    last = every_other.said["last"]
+    assert last["samples_per_second"] <= 32 / 0.16
+    assert last["batch_load_time_ms_avg"] >= 20
+    assert last["batch_load_time_ms_p95"] >= 40
 
 
 def test_throughput_memory(classic):

@@ -11,7 +11,7 @@ import pytest
 import lapse
 from lapse import _resource_alerts
 from lapse._aliases import SETS
-from lapse._machine import Machine
+from lapse._machine import Machine, host_name
 from lapse._resource_alerts import Alerts, gpus_of_this_program
 from lapse._resource_log import ResourceLog
 
@@ -46,7 +46,9 @@ class FakeReader:
         return array("q", [p[0] for p in chosen]), None, array("d", [p[1] for p in chosen]), []
 
     def processes(self):
-        return [{"host": 0, "pid": os.getpid(), "rank": 3, "local_rank": 1, "role": "trainer"}]
+        mine = {"host": 0, "host_name": host_name(), "pid": os.getpid(), "rank": 3,
+                "local_rank": 1, "role": "trainer"}  # fmt: skip
+        return [mine]
 
     def attrs(self):
         return [(0, 0, "gpu/0/uuid", "GPU-aaaa"), (0, 0, "gpu/1/uuid", "GPU-bbbb")]
@@ -91,6 +93,19 @@ def test_units_and_labels(stored):
     assert machine.get("gpu_7_util") is None
     with pytest.raises(KeyError):
         machine.get("nonsense")
+
+
+def test_a_process_of_another_host_may_have_the_same_pid(stored):
+    """In containers it mostly has: 1. Before this process is stored nothing is taken."""
+    reader, machine = stored
+    reader.put("cpu/busy", [(1, 0.5)])
+    mine = reader.processes()
+    reader.processes = lambda: [{**mine[0], "host": 1, "host_name": "another"}]
+    machine.poll()
+    assert machine.version == 0 and machine.row("ocr")["cpu_percent"] is None
+    reader.processes = lambda: [*mine, {**mine[0], "host": 1, "host_name": "another"}]
+    machine.poll()
+    assert machine.row("ocr")["cpu_percent"] == pytest.approx(50)
 
 
 def test_rates_of_counters(stored):
@@ -241,6 +256,40 @@ def test_header_stays_when_gpus_come_and_go(tmp_path):
     second, rows = read(tmp_path / "epoch_1.csv")
     assert second == first and rows[0]["cpu_percent"] == "" and rows[0]["gpu_0_util"] == ""
     assert sorted(os.listdir(tmp_path)) == ["epoch_0.csv", "epoch_1.csv"]
+
+
+def test_a_resumed_fit_adds_to_its_file(tmp_path):
+    """Also when the program was killed while it wrote a row; another fit replaces it."""
+    log = ResourceLog(tmp_path)
+    log.begin(resumed=False)
+    log.add(row_of(1), 300, 3)
+    log.close()
+    with open(tmp_path / "epoch_3.csv", "a") as file:
+        file.write("2.0,2.0,")
+    log = ResourceLog(tmp_path)
+    log.begin(resumed=True)
+    log.add(row_of(0), 301, 3)
+    header, rows = read(tmp_path / "epoch_3.csv")
+    assert header == log.columns() and [row["step"] for row in rows] == ["300", "301"]
+    assert [(row["gpu_0_util"], row["gpu_1_util"]) for row in rows] == [("", "2.0"), ("2.0", "")]
+    log.begin(resumed=False)
+    log.add(row_of(), 1, 3)
+    assert [row["step"] for row in read(tmp_path / "epoch_3.csv")[1]] == ["1"]
+
+
+def test_rows_are_in_the_file_only(tmp_path):
+    import tracemalloc
+
+    log = ResourceLog(tmp_path)
+    log.add(row_of(0), 0, 0)
+    tracemalloc.start()
+    for step in range(1, 2000):
+        log.add(row_of(0, cpu_percent=step + 0.5), step, 0)
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    log.add(row_of(0, 1), 2000, 0)  # written anew
+    assert kept < 100_000
+    assert [row["step"] for row in read(tmp_path / "epoch_0.csv")[1]] == [*map(str, range(2001))]
 
 
 def test_pandas_reads_it(tmp_path):

@@ -5,6 +5,7 @@ no device here: one that is as late as the test says stands in for it."""
 import contextlib
 import math
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -46,10 +47,10 @@ STORED = """
     # ---- a device with a stream whose events have run when we say so
     class Event:
         made = []
+        end = float("inf")
         def __init__(self): self.done = False; Event.made.append(self)
         def record(self, stream): self.done = False
-        def query(self): return self.done
-        def synchronize(self): self.done = True
+        def query(self): return self.done or time.monotonic() > Event.end
     class Device:
         Event = Event
         device = staticmethod(lambda device: contextlib.nullcontext())
@@ -66,7 +67,8 @@ STORED = """
         if i == 12:
             for event in Event.made: event.done = True
     said["steps"].append(step_now())
-    # The others arrive at the end, by themselves.
+    # The others arrive at the end, by themselves: it waits for them.
+    Event.end = time.monotonic() + 0.3
     print("RESULT", json.dumps(said))
 """
 
@@ -139,9 +141,6 @@ def device(monkeypatch):
                 raise RuntimeError("device-side assert")
             return self.done
 
-        def synchronize(self):
-            self.done = True
-
     def run():
         for event in made:
             event.done = True
@@ -149,8 +148,9 @@ def device(monkeypatch):
     module = SimpleNamespace(
         Event=Event,
         device=lambda device: contextlib.nullcontext(),
-        current_stream=lambda device: None,
+        current_stream=lambda device: stream,
     )
+    stream = SimpleNamespace(query=lambda: stream.idle, idle=False)
     allocated = []
 
     def pinned(size, n, dtype):
@@ -166,8 +166,8 @@ def device(monkeypatch):
     event = SimpleNamespace(event=lambda level, kind, text: said.append(text))
     monkeypatch.setattr(_tell, "_core", event)
     return SimpleNamespace(
-        run=run, Event=Event, made=made, allocated=allocated, said=said, module=_later,
-        later=_later.later,
+        run=run, Event=Event, made=made, stream=stream, allocated=allocated, said=said,
+        module=_later, later=_later.later,
     )  # fmt: skip
 
 
@@ -203,6 +203,7 @@ def test_a_queue_that_nobody_empties_is_bounded(device, monkeypatch):
     device.run()
     device.module.flush()
     device.later([torch.tensor(99.0)], lambda values, *_: got.extend(values))
+    device.run()
     device.module.flush(wait=True)
     assert got == [*range(10), 99.0] and device.module.queue.count == 0
     assert len(device.said) == 1
@@ -227,6 +228,7 @@ def test_values_of_one_step_have_one_event(device, monkeypatch):
 
     now, got = [0], []
     monkeypatch.setattr(device.module, "step_now", lambda: now[0])
+    monkeypatch.setattr(device.module, "_clock", lambda: 0)  # a slow machine stops earlier
     for step in range(4):
         now[0] = step
         value = torch.zeros(())
@@ -292,6 +294,7 @@ def test_buffers_made_in_inference_are_for_training_too(device):
     with torch.inference_mode():
         device.later([torch.tensor(1.0)], lambda values, *_: got.extend(values))
     device.later([torch.tensor(2.0)], lambda values, *_: got.extend(values))
+    device.run()
     with torch.inference_mode():
         device.module.flush(wait=True)
     assert got == [1.0, 2.0] and device.said == []
@@ -309,6 +312,164 @@ def test_order_is_kept_when_later_ones_have_run(device):
     device.made[0].done = True
     device.module.flush()
     assert got == [0]
+
+
+# ---- a device that makes nothing any more -------------------------------------------------
+
+
+def put(device, *values):
+    """Values on their way; where they will arrive."""
+    import torch
+
+    got = []
+    for value in values:
+        device.later([torch.tensor(float(value))], lambda arrived, *_: got.extend(arrived))
+    return got
+
+
+def test_a_stuck_device_is_waited_for_a_short_time_and_once(device, monkeypatch):
+    from lapse import _ends
+
+    monkeypatch.setattr(_ends, "QUIET_S", 0.3)
+    got = put(device, 1, 2)
+    device.made[0].done = True
+    begun = time.monotonic()
+    device.module.flush(wait=True)
+    assert 0.3 <= time.monotonic() - begun < 20
+    assert got == [1.0] and len(device.said) == 1 and "1 values" in device.said[0]
+    monkeypatch.setattr(_ends, "QUIET_S", 60)
+    begun = time.monotonic()
+    device.module.flush(wait=True)
+    assert time.monotonic() - begun < 20, "it had its time"
+    device.run()
+    device.module.flush(wait=True)
+    assert got == [1.0, 2.0] and len(device.said) == 1
+
+
+def test_a_slow_device_is_waited_for(device):
+    """Each value comes in time, all of them together take longer."""
+    got = put(device, *range(5))
+
+    def run():
+        for event in list(device.made):
+            time.sleep(0.5)
+            event.done = True
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    device.module.flush(wait=True)
+    thread.join()
+    assert got == list(range(5)) and device.said == []
+
+
+def test_waiting_has_an_end(device, monkeypatch):
+    from lapse import _ends
+
+    monkeypatch.setattr(_ends, "WAIT_S", 0.3)
+    monkeypatch.setattr(_ends, "QUIET_S", 60)
+    put(device, 1)
+    begun = time.monotonic()
+    device.module.flush(wait=True)
+    assert time.monotonic() - begun < 20
+
+
+def test_no_waiting_while_an_exception_is_handled(device, monkeypatch):
+    """What has arrived is taken, also of a step that is not over; nothing is put on the
+    stream, which may be full."""
+    from lapse import _callback, _ends
+
+    monkeypatch.setattr(_ends, "QUIET_S", 60)
+    monkeypatch.setattr(device.module, "step_now", lambda: 1)
+    put(device, 0)
+    device.run()
+    got = put(device, 1, 2)
+    events = len(device.made)
+    begun = time.monotonic()
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        _callback.Recorder().close()
+        assert got == []
+        device.stream.idle = True
+        device.module.flush(wait=True)
+    assert time.monotonic() - begun < 20
+    assert got == [1.0, 2.0] and len(device.made) == events and device.said == []
+
+
+@pytest.mark.parametrize("error", [StopIteration(), GeneratorExit(), SystemExit(0)])
+def test_a_loop_that_ends_by_an_exception_is_waited_for(device, error):
+    got = put(device, 1)
+    timer = threading.Timer(0.1, device.run)
+    timer.start()
+    try:
+        raise error
+    except BaseException:
+        device.module.flush(wait=True)
+    timer.join()
+    assert got == [1.0]
+
+
+def test_what_has_not_arrived_at_the_end_is_counted(device):
+    got = put(device, 1, 2, 3)
+    old = device.module.queue
+    device.module.settle(False)
+    assert len(device.said) == 1 and "3 values" in device.said[0] and "lost" in device.said[0]
+    assert device.module.queue.count == 0 and device.module.queue is not old
+    device.run()
+    device.module.flush(wait=True)
+    assert got == [], "they belong to a run that is over"
+
+
+def test_a_handler_of_a_signal_may_end_the_run(device):
+    """It runs in the middle of anything."""
+    got = put(device, 1)
+    device.run()
+    with device.module.queue.putting:
+        device.module.flush()
+    assert got == [1.0]
+
+
+STUCK = STORED[: STORED.index("    said = ")] + """
+    class Event:
+        def record(self, stream): pass
+        def query(self): return False
+        def synchronize(self): time.sleep(1000)
+    class Device:
+        Event = Event
+        current_stream = staticmethod(lambda device: None)
+    _later._ASYNC = ("cpu",)
+    _later._module = lambda device: Device
+    _later._pinned = lambda size, n, dtype: [torch.empty(size, dtype=dtype) for _ in range(n)]
+    lapse._ends.QUIET_S = lapse._ends.WAIT_S = float(os.sys.argv[1])
+    def train():
+        lapse.torch.log({"x": torch.tensor(1.0), "host": 2.0})
+        if "interrupt" in os.sys.argv: raise KeyboardInterrupt
+        if "error" in os.sys.argv: raise ValueError
+    lapse.init()
+    if os.sys.argv[2] == "with":
+        with lapse.init():
+            train()
+    elif os.sys.argv[2] == "finally":
+        try: train()
+        finally: lapse.finish()
+    else:
+        train()
+"""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [("1000", "with", "error"), ("1000", "finally", "interrupt"), ("1000", "exit", "error"),
+     ("1", "exit")],
+)  # fmt: skip
+def test_a_program_with_a_stuck_device_ends(program, given):
+    """By an exception at once: 1000 s are not waited for."""
+    done = program(STUCK, *given, check=None, timeout=200)
+    assert (done.returncode == 0) == (len(given) == 2), done.stderr
+    recorded = done.stored.recorded()
+    assert recorded["host"] == [(None, 2.0)] and "x" not in recorded
+    texts = [event["text"] for event in done.stored.events("lapse.torch")]
+    assert len([text for text in texts if "1 values" in text and "lost" in text]) == 1, texts
 
 
 def test_elements_of_mixed_types_are_exact():

@@ -136,9 +136,6 @@ class Gpu:
             def query(self):
                 return self.ran <= gpu.host
 
-            def synchronize(self):
-                gpu.host = max(gpu.host, self.ran)
-
             def elapsed_time(self, other):
                 import torch
 
@@ -151,6 +148,7 @@ class Gpu:
 
 @pytest.fixture
 def gpu(monkeypatch):
+    from lapse import _ends
     from lapse.torch import _later, _phase
 
     gpu = Gpu()
@@ -180,6 +178,12 @@ def gpu(monkeypatch):
     monkeypatch.setattr(_phase, "step_now", lambda: gpu.step)
     monkeypatch.setattr(_phase, "_resolver", _phase._Resolver())
     monkeypatch.setattr(_later, "queue", _later.Queue())
+
+    def pause(seconds):
+        gpu.host += 2000
+
+    clock = SimpleNamespace(monotonic=lambda: gpu.host / 1e9, sleep=pause)
+    monkeypatch.setattr(_ends, "time", clock)
     gpu.observed, gpu.cuda = observed, cuda
     gpu.flush = _later.flush
     return gpu

@@ -3,13 +3,16 @@
 
 import argparse
 import dataclasses
+import json
 import os
 import stat
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
-from lapse import _config, _settings
+from lapse import _config, _events, _redact, _run, _settings
 
 CLEAR = dict.fromkeys(_settings.SETTINGS)
 
@@ -63,6 +66,8 @@ def test_capture(value, expected):
         ({"zzz": 1}, "there are project"),
         ({"ring_kib": "many"}, "settings\\['ring_kib'\\]"),
         ({"ring_kib": -1}, "negative"),
+        ({"ring_kib": float("inf")}, "infinity"),
+        ({"lanes": 300}, "more than 256"),
         ({"start_agent": "perhaps"}, "neither true nor false"),
         ({"capture": "git,tig"}, "'tig' is none of"),
     ],
@@ -72,10 +77,25 @@ def test_bad_settings(settings, said):
         _settings.merge(CLEAR, settings)
 
 
-def test_a_bad_variable_is_left_out(monkeypatch):
-    monkeypatch.setenv("LAPSE_RING_KIB", "many")
+@pytest.mark.parametrize("value", ["many", "-1", "inf", "17000000", "9" * 30, "9" * 5000])
+def test_a_bad_variable_is_left_out(monkeypatch, value):
+    monkeypatch.setenv("LAPSE_RING_KIB", value)
     with pytest.warns(RuntimeWarning, match="LAPSE_RING_KIB"):
         assert _settings.merge(CLEAR, {"ring_kib": 512})[0]["ring_kib"] == 512
+
+
+def test_numbers_that_are_too_large_end_no_program(place):
+    """Each is said once, and the default taken."""
+    place.env.update(LAPSE_LANES="300", LAPSE_RING_KIB="9" * 30)
+    run = place.script("""
+        import lapse
+        for _ in range(2):
+            lapse.init(capture=False)
+        lapse.log({"a": 1})
+    """)
+    assert run.values("a") == [1]
+    for name in ("LAPSE_LANES", "LAPSE_RING_KIB"):
+        assert run.stderr.count(name) == 1, run.stderr
 
 
 def test_configurations():
@@ -106,6 +126,48 @@ def test_configurations():
         "config/3/x": "y",
         "config/object": "set()",
     }
+
+
+class Broken:
+    """Nothing can be said of it."""
+
+    def __repr__(self):
+        raise OSError("no repr")
+
+    __str__ = __repr__
+
+
+class Missing(dict):
+    """As a DictConfig of OmegaConf whose value is to come."""
+
+    def __getitem__(self, key):
+        if key == "to_come":
+            raise type("MissingMandatoryValue", (Exception,), {})
+        return super().__getitem__(key)
+
+
+def test_a_value_that_cannot_be_read_harms_no_other():
+    model = Missing(a=1, to_come=2, b=3)
+    config = {"bad": Broken(), "model": model, Broken(): 1, "last": [Broken()]}
+    assert dict(_config.leaves(config)) == {
+        "config/bad": "<OSError>",
+        "config/model/a": "1",
+        "config/model/to_come": "???",
+        "config/model/b": "3",
+        "config/<OSError>": "1",
+        "config/last": "<OSError>",
+    }
+    assert list(_config.items(model)) == [("a", 1, ""), ("to_come", None, "???"), ("b", 3, "")]
+
+
+def test_a_large_configuration_takes_no_time(monkeypatch):
+    """The environment is looked through once, not for each leaf."""
+    looked = []
+    real = _redact._environment
+    monkeypatch.setattr(_redact, "_environment", lambda: looked.append(1) or real())
+    monkeypatch.setattr(_run._core, "attr", lambda *_: None, raising=False)
+    _run._take_config(_run.Run(), {str(n): "some text" for n in range(300)})
+    assert len(looked) == 1
 
 
 def test_a_configuration_without_end():
@@ -179,6 +241,46 @@ def test_events_and_artifacts(place):
     assert (best["attrs"]["kind"], best["attrs"]["name"]) == ("checkpoint", "best")
     assert best["attrs"]["path"] == str(place.folder / "file.bin")
     assert (missing["severity"], "No such file" in missing["text"]) == ("warning", True)
+
+
+class Number:
+    """A scalar of numpy or torch."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __float__(self):
+        return float(self.value)
+
+    def __int__(self):
+        return int(self.value)
+
+
+class Whole(Number):
+    def __index__(self):
+        return int(self.value)
+
+
+def test_attributes_of_events_keep_their_numbers():
+    cycle = {"a": 1}
+    cycle["self"] = [cycle]
+    attrs = {
+        "acc": Number(0.93), "n": Whole(7), "nan": Number(float("nan")), "half": Fraction(1, 2),
+        "money": Decimal("1.5"), "bad": Broken(), "raw": b"12", "c": 1 + 2j, "keys": {(1, 2): 3},
+        "cycle": cycle, "list": [Number(0.5)],
+    }  # fmt: skip
+    one_by_one = {k: json.loads(_events._json({k: v}, "x"))[k] for k, v in attrs.items()}
+    assert one_by_one == json.loads(_events._json(attrs, "x"))
+    assert one_by_one == {
+        "acc": 0.93, "n": 7, "nan": "nan", "half": 0.5, "money": 1.5, "bad": "<Broken>",
+        "raw": "b'12'", "c": "(1+2j)", "keys": {"(1, 2)": 3}, "cycle": {"a": 1, "self": ["..."]},
+        "list": [0.5],
+    }  # fmt: skip
+    assert isinstance(one_by_one["n"], int)
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    assert "..." in _events._json({"deep": deep}, "x")
 
 
 def test_bad_events(recording):

@@ -342,6 +342,8 @@ CASES = [
         "sh -c 'echo a; PASSWORD=REDACTED x --token REDACTED && y'",
     ),
     (["sh", "-c", "x --secret 'a b' c"], r"sh -c 'x --secret '\''REDACTED'\'' c'"),
+    (["x", "--api-key", "-abc", "-v"], "x --api-key REDACTED -v"),
+    (["sh", "-c", "x --token -abc --lr 3"], "sh -c 'x --token REDACTED --lr 3'"),
     (["x", ""], "x ''"),
     (["x", "it's"], r"x 'it'\''s'"),
     (["x", "--key="], "x --key="),

@@ -54,7 +54,7 @@ class LapseCallback:
         self._recorder = _callback.Recorder(ranks, aggregate_every)
         self._phases = Phases() if phases else None
         self._active = False
-        self._step_open = False
+        self._step_open = self._has_loss = False
         self._samples = 0
         self._saved: set[str] = set()
         self._taken: dict[str, Any] = {}
@@ -71,6 +71,7 @@ class LapseCallback:
         ranks = (trainer.global_rank, trainer.local_rank, trainer.world_size)
         _callback.begin_run(self._project, self._name, self._configuration(pl_module), ranks)
         self._recorder.renew()
+        self._has_loss = False
         if stage == "fit" and self._phases is not None and not _has_spans(trainer):
             tap_of(trainer).listen(self, self._start, self._stop)
 
@@ -120,6 +121,10 @@ class LapseCallback:
             return
         loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
         if self._loss and isinstance(loss, torch.Tensor):
+            batches = trainer.accumulate_grad_batches
+            if batches != 1 and pl_module.automatic_optimization:
+                loss = loss * batches  # what training_step() gave: Lightning has divided it
+            self._has_loss = True
             self._recorder.log({"loss": loss})
         self._look_for_checkpoints(trainer)
         if _accumulating(trainer) and not trainer.is_last_batch:
@@ -167,7 +172,7 @@ class LapseCallback:
         values = {
             name: value
             for name, value in trainer.callback_metrics.items()
-            if value is not known.get(name) and not (self._loss and name == "loss")
+            if value is not known.get(name) and not (self._has_loss and name == "loss")
         }
         self._taken.update(values)
         if values:

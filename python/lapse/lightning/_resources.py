@@ -101,6 +101,11 @@ class ResourceMonitorCallback:
         self.alerts.renew()
 
     @_hook
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """A checkpoint has been read by now."""
+        self._log.begin(resumed=trainer.global_step > 0)
+
+    @_hook
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:

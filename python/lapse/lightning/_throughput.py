@@ -11,7 +11,7 @@ from typing import Any
 from .. import _callback, _events, _machine
 from .._callback import guard
 from .._console import style_of
-from ..torch import CacheMemory, DatasetMemory, Throughput
+from ..torch import CacheMemory, DatasetMemory, Throughput, Times
 from ._common import batch_size, is_second, ratio, say, send
 from ._tap import tap_of
 
@@ -92,6 +92,7 @@ class ThroughputMonitorCallback:
             self.caches.register(name, cache)
         self._active = False
         self._rates: Throughput | None = None
+        self._times: Times | None = None  # of the batches since the last report
         self._mark: Any = None
         self._pause: Any = None
         self._waiting: Any = None
@@ -141,12 +142,22 @@ class ThroughputMonitorCallback:
         )  # fmt: skip
         self._mark = self._rates.mark()
         self._since = time.monotonic()
+        self._count_in(trainer, Times())
+
+    def _count_in(self, trainer: Any, times: Times | None) -> Times | None:
+        """The loaders count in these from here on; those that they have counted in."""
+        before, self._times = self._times, times
+        for loader in tap_of(trainer).loaders:
+            more = loader._watch.more
+            more[:] = [one for one in more if one is not before]
+            if times is not None:
+                more.append(times)
+        return before
 
     @_hook
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         if self._rates is not None:
-            if self._unit == "epochs":
-                self._mark = self._rates.mark()
+            self._count_in(trainer, self._times)  # there may be other loaders
             self._rates.begin()
 
     @_hook
@@ -156,6 +167,8 @@ class ThroughputMonitorCallback:
         if self._rates is None:
             return
         self._rates.step(samples=batch_size(batch) or 0)
+        if self._rates._steps <= self._warmup:
+            self._count_in(trainer, Times())
         if self._unit == "batches":
             due = self._rates.total.batches - self._mark.batches >= self._every
         elif self._unit == "seconds":
@@ -198,6 +211,7 @@ class ThroughputMonitorCallback:
     def _end(self, trainer: Any) -> None:
         if not self._active:
             return
+        self._count_in(trainer, None)
         tap_of(trainer).leave(self)
         if self._machine is not None:
             self._machine = None
@@ -238,17 +252,18 @@ class ThroughputMonitorCallback:
         self._advise(trainer)
 
     def _timing(self, trainer: Any) -> dict[str, float]:
-        """Of the epoch's batches, over all loaders: milliseconds."""
+        """Of the batches since the last report, over all loaders: milliseconds."""
+        times = self._count_in(trainer, Times())
         values: dict[str, float] = {}
-        for loader in tap_of(trainer).loaders[:1]:
-            times = loader.now if loader.now.batches else loader.last
-            for name, of in (("batch_load_time_ms", times.wait),
-                             ("batch_transform_time_ms", times.transform),
-                             ("batch_make_time_ms", times.load)):  # fmt: skip
-                if of:
-                    values[f"{name}_avg"] = 1e3 * of.mean
-                    for q in (50, 95, 99):
-                        values[f"{name}_p{q}"] = 1e3 * of.quantile(q / 100)
+        if times is None:
+            return values
+        for name, of in (("batch_load_time_ms", times.wait),
+                         ("batch_transform_time_ms", times.transform),
+                         ("batch_make_time_ms", times.load)):  # fmt: skip
+            if of:
+                values[f"{name}_avg"] = 1e3 * of.mean
+                for q in (50, 95, 99):
+                    values[f"{name}_p{q}"] = 1e3 * of.quantile(q / 100)
         return values
 
     def _memory(self, trainer: Any) -> dict[str, float | None]:

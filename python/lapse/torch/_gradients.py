@@ -45,11 +45,14 @@ def _scale(scaler: Any, optimizer: Any) -> torch.Tensor | None:
     return scale
 
 
-class _Step:
-    """Norms of one step on their way: from as many devices as there are."""
+class Measured:
+    """Norms of one step on their way: from as many devices as there are. `total`: once they
+    have arrived."""
 
     def __init__(self, owner: Gradients, norms: Norms, expected: int, scaled: bool) -> None:
         self.owner, self.order = owner, norms.order
+        self.total: float | None = None
+        self._number = owner._measured
         self.values: dict[int, list[float]] = {}
         self.expected, self.scaled = expected, scaled
 
@@ -63,7 +66,15 @@ class _Step:
                 norms = [v for k in range(len(self.order)) for v in self.values[k]]
             if scale and scale != 1.0:
                 norms = [v / scale for v in norms]
-            self.owner._arrived(numbers, norms, step, time_ns, self.scaled)
+            self.total = together(norms, self.owner.norm)
+            self.owner._arrived_number = self._number
+            self.owner._arrived(numbers, norms, self.total, step, time_ns, self.scaled)
+
+    @property
+    def is_over(self) -> bool:
+        """Is there nothing to wait for? (Those of a later step come later.)"""
+        owner = self.owner
+        return owner._arrived_number >= self._number or bool(owner.reason)
 
 
 class Gradients(Helper):
@@ -110,6 +121,9 @@ class Gradients(Helper):
         self.total: float | None = None  # the last one that has arrived
         self.layers: dict[str, float] = {}  # the same, by layer
         self.last_step: int | None = None  # which step these are of
+        self.newest: Measured | None = None  # of the last step(); None: it measured nothing
+        self._measured = 0  # steps so far, and which of them was the last to arrive
+        self._arrived_number = 0
         self.bad: dict[str, int] = {}  # parameter: measured steps at which it was bad
         self.elements = {"nan": 0, "inf": 0}  # counted so far
         self._model, self._wanted = model, layers
@@ -151,6 +165,7 @@ class Gradients(Helper):
         """Measure the gradients as they are now: after backward(), before clipping. With a
         GradScaler the norms are of unscaled gradients, whether unscale_(optimizer) was
         called already or not. No waiting for a device."""
+        self.newest = None
         if not self._due():
             return
         if self._calls == 1:
@@ -168,7 +183,8 @@ class Gradients(Helper):
         if not norms.vectors:
             return
         scaled = scale is not None
-        step = _Step(self, norms, len(norms.vectors) + scaled, scaled)
+        self._measured += 1
+        step = self.newest = Measured(self, norms, len(norms.vectors) + scaled, scaled)
         for k, vector in enumerate(norms.vectors):
             if scale is not None and scale.device == vector.device:
                 self._send_with_scale(step, k, vector, scale)
@@ -181,7 +197,7 @@ class Gradients(Helper):
             self._count(range(len(self._names)) if self.count_bad else self._suspects)
 
     def _send_with_scale(
-        self, step: _Step, k: int, vector: torch.Tensor, scale: torch.Tensor
+        self, step: Measured, k: int, vector: torch.Tensor, scale: torch.Tensor
     ) -> None:
         def then(values: list[float], at: int | None, time_ns: int) -> None:
             step.put(-1, values[-1:], at, time_ns)
@@ -233,12 +249,12 @@ class Gradients(Helper):
         self,
         numbers: Sequence[int],
         norms: list[float],
+        total: float,
         step: int | None,
         time_ns: int,
         scaled: bool,
     ) -> None:
-        total = self.total = together(norms, self.norm)
-        self.last_step = step
+        self.total, self.last_step = total, step
         parts = self._parts(numbers)
         if self.norm == 2.0:
             squares = [v * v for v in norms]

@@ -5,7 +5,6 @@ training thread never waits for them."""
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 import time
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 
-from .. import _core
+from .. import _core, _ends
 from .._tell import tell_helper
 from ._step import NONE, step_now
 
@@ -101,7 +100,7 @@ class Batch:
     It is recorded when the step is over; `behind` is one that is there anyway, after the
     last item."""
 
-    __slots__ = ("arrived", "behind", "device", "event", "items", "stream")
+    __slots__ = ("arrived", "behind", "device", "event", "items", "overdue", "stream")
 
     def __init__(self, device: torch.device, stream: Any) -> None:
         self.device, self.stream = device, stream
@@ -109,6 +108,7 @@ class Batch:
         self.behind: Any = None
         self.event: Any = None  # None: more may come
         self.arrived = False
+        self.overdue = False  # it has been waited for
 
 
 class Queue:
@@ -122,7 +122,7 @@ class Queue:
         self.step: int | None = None
         self.count = 0
         self.dropped = 0
-        self.putting = threading.Lock()
+        self.putting = threading.RLock()  # a handler of a signal may end the run
         self.taking = threading.RLock()
 
     def put(self, device: torch.device, stream: Any, item: Any, behind: Any = None) -> None:
@@ -130,7 +130,7 @@ class Queue:
         event after it, kept until then."""
         with self.putting:
             if not self.count:
-                _at_exit()
+                _ends.at_end(settle)
             self.count += 1
             batch = self.open.get(id(stream))
             if batch is None:
@@ -211,23 +211,37 @@ class Queue:
         return done
 
     def wait(self) -> int:
-        """Hand on everything; waits for the devices."""
-        done = 0
-        with self.taking:
-            self.close()
-            for line in list(self.lines.values()):
-                while line and line[0].event is not None:
-                    batch = line[0]
-                    try:
-                        batch.event.synchronize()
-                    except RuntimeError as error:
-                        self._lost(error)
-                        break
-                    while batch.items:
-                        self._hand_on(batch)
-                        done += 1
-                    self._done(line, batch)
+        """Hand on what arrives while one waits: all of it, unless the device is stuck or
+        far behind, which is waited for once."""
+        self.close()
+        done = self.poll()
+        if all(batch.overdue for batch in self._first()):
+            return done
+        done += _ends.drain(self.poll, self._closed)
+        for batch in self._first():
+            batch.overdue = True
+        if self.count:
+            tell_helper("later", f"{self.count} values and phases are no longer waited for: the "
+                        f"device is stuck, or more than {_ends.QUIET_S:g} s behind")  # fmt: skip
         return done
+
+    def take(self) -> int:
+        """Hand on what has arrived, and put nothing on a stream: if it is full, that waits."""
+        with self.putting:
+            for key, batch in list(self.open.items()):
+                batch.event = batch.behind
+                batch.arrived = batch.event is None and _has_run(batch.stream)
+                if batch.event is not None or batch.arrived:
+                    del self.open[key]
+        return self.poll()
+
+    def _closed(self) -> bool:
+        """Is something on its way that no other thread adds to?"""
+        return any(batch.event is not None for batch in self._first())
+
+    def _first(self) -> list[Batch]:
+        """What each device makes next."""
+        return [line[0] for line in list(self.lines.values()) if line]
 
     def _arrived(self, batch: Batch) -> bool:
         if batch.arrived or batch.event is None:
@@ -261,23 +275,36 @@ class Queue:
 
 
 queue = Queue()
-_inherited: list[Queue] = []
-_registered = False
+_kept: list[Queue] = []  # the device may still write into their buffers
 
 
-def _at_exit() -> None:
-    """At the first value, so after init(): it runs before the run is closed."""
-    global _registered
-    if not _registered:
-        _registered = True
-        atexit.register(flush, True)
+def _has_run(stream: Any) -> bool:
+    """All that is on it?"""
+    try:
+        return bool(stream.query())
+    except (AttributeError, RuntimeError):
+        return False
+
+
+def settle(wait: bool) -> None:
+    """The run ends: what has not arrived by now is lost."""
+    global queue
+    if not queue.count:
+        return
+    if not capturing_now():
+        queue.wait() if wait else queue.take()
+    if queue.count:
+        tell_helper("later", f"{queue.count} values and phases had not arrived from the device "
+                    "when the run ended; they are lost")  # fmt: skip
+        _kept.append(queue)
+        queue = Queue()
 
 
 def _after_fork() -> None:
     """A child has no device context; what is on its way is the parent's. It is kept: to
     free a tensor or an event of the device would need the context."""
     global queue
-    _inherited.append(queue)
+    _kept.append(queue)
     queue = Queue()
 
 
@@ -445,10 +472,15 @@ def _log_late(names: list[str], tensors: list[torch.Tensor], at: int, time_ns: i
 
 def flush(wait: bool = False) -> None:
     """Record what has arrived from the devices. wait=True: all that is on its way, by
-    waiting for the devices: for the end of a run, before `lapse.finish()`. At exit it is
-    done by itself."""
-    if wait:
-        queue.wait()
-    elif not capturing_now():
+    waiting for the devices: for the end of a run. It gives up when nothing has come for 2 s,
+    and after 10 s, and does not wait while an exception is handled: a program whose device
+    is stuck must end. `lapse.finish()`, and the exit, do it by themselves."""
+    if not queue.count or capturing_now():
+        return
+    if not wait:
         queue.close()
         queue.poll()
+    elif _ends.failing():
+        queue.take()
+    else:
+        queue.wait()

@@ -87,6 +87,7 @@ class _Watch:
         self.undo = _transform.Undo()
         self.here = False  # are the transforms in this process timed?
         self.now, self.last, self.total = Times(), Times(), Times()
+        self.more: list[Times] = []  # of who asks for other ones
         self.waited_ns = 0
         self.began_wait = 0
         self.span = _core.span(f"loader/{name}")
@@ -97,11 +98,16 @@ class _Watch:
         }
         self.reasons: list[str] = []
 
+    @property
+    def counted(self) -> tuple[Times, ...]:
+        """All that a batch counts in."""
+        return (self.now, self.total, *self.more)
+
     def observe(self, part: str, ns: int) -> None:
         seconds = ns / 1e9
         self.metrics[part].observe(seconds)
-        getattr(self.now, part).add(seconds)
-        getattr(self.total, part).add(seconds)
+        for times in self.counted:
+            getattr(times, part).add(seconds)
 
     def made(self, made: _worker.Made) -> None:
         """A batch has come, with its times."""
@@ -110,10 +116,10 @@ class _Watch:
         if made.names:
             self.observe("transform", made.transform)
             for name, ns in made.names.items():
-                for times in (self.now, self.total):
+                for times in self.counted:
                     times.transforms.setdefault(name, Summary()).add(ns / 1e9)
         if made.samples is not None:
-            for times in (self.now, self.total):
+            for times in self.counted:
                 times.samples = (times.samples or 0) + made.samples
 
     def waited(self, ns: int) -> None:
@@ -122,8 +128,8 @@ class _Watch:
         self.observe("wait", ns)
         if not self.now.batches:
             self.now.first = ns / 1e9
-        self.now.batches += 1
-        self.total.batches += 1
+        for times in self.counted:
+            times.batches += 1
 
     def begin(self, ns: int) -> None:
         """An epoch begins: iter() took so long."""
@@ -140,8 +146,8 @@ class _Watch:
 
     def copied(self, seconds: float, step: int | None, time_ns: int) -> None:
         self.metrics["copy"].observe_at(seconds, step, time_ns)
-        self.now.copy.add(seconds)
-        self.total.copy.add(seconds)
+        for times in self.counted:
+            times.copy.add(seconds)
 
     def cannot(self, why: str) -> None:
         if why not in self.reasons:
@@ -446,7 +452,7 @@ class _Plain:
             if making.names:
                 self.watch.observe("transform", making.transform)
                 for name, ns in making.names.items():
-                    for times in (self.watch.now, self.watch.total):
+                    for times in self.watch.counted:
                         times.transforms.setdefault(name, Summary()).add(ns / 1e9)
             yield batch
 

@@ -9,20 +9,6 @@ from typing import Any
 from ..._tell import tell_once
 from ._metrics import ModelPerformanceMetrics
 
-ANY = -1  # a step that has always arrived
-
-
-def has_arrived(gradients: Any, step: int) -> bool:
-    """Has the norm of that step arrived? (ANY: of some step)"""
-    last = gradients.last_step
-    return step == ANY or (last is not None and last >= step)
-
-
-def is_late(model: Any) -> bool:
-    """Do values of the model's device arrive later?"""
-    first = next(iter(model.parameters()), None)
-    return first is not None and first.device.type in ("cuda", "xpu")
-
 
 def to_device(inputs: Any, device: Any) -> Any:
     """Tensors of nested lists and dicts, on the device."""

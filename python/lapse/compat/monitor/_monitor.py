@@ -28,7 +28,7 @@ from ._alerts import AlertSystem
 from ._cap import Cap
 from ._frames import frame_of, row_of, samples_of, tags_of, take
 from ._metrics import ModelPerformanceMetrics, SystemMetrics, TrainingMetrics, known
-from ._models import ANY, gradients_of, has_arrived, inference, is_late, to_device
+from ._models import gradients_of, inference, to_device
 from ._settings import settings
 from ._system import SystemMonitor
 
@@ -45,11 +45,11 @@ _LOG_BYTES, _LOG_FILES = 100 << 20, 5
 class _Pending:
     """A step whose values are on their way."""
 
-    __slots__ = ("at", "metrics", "samples", "step", "time_ns", "waiting")
+    __slots__ = ("metrics", "norm", "samples", "step", "time_ns", "waiting")
 
-    def __init__(self, metrics: TrainingMetrics, step: int, at: int | None) -> None:
+    def __init__(self, metrics: TrainingMetrics, step: int, norm: Any) -> None:
         self.metrics, self.step = metrics, step
-        self.at = at  # the step of its gradients; None: they are not measured
+        self.norm = norm  # of its gradients; None: they are not measured
         self.time_ns = _core.now()
         self.waiting = 0
 
@@ -328,10 +328,10 @@ class TrainingMonitor:
             learning_rate = optimizer.param_groups[0]["lr"]
         self._memory(metrics)
         self._waits(metrics)
-        at = self._measure_gradients(model)
+        norm = self._measure_gradients(model)
         custom = dict(custom_metrics or {})
         number = step if self._owns_steps else _core.step_now()
-        pending = _Pending(metrics, step if number is None else number, at)
+        pending = _Pending(metrics, step if number is None else number, norm)
         self._submit(pending, {"loss": loss, "accuracy": accuracy,
                                "learning_rate": learning_rate, **custom})  # fmt: skip
         if self._owns_steps:
@@ -383,8 +383,8 @@ class TrainingMonitor:
 
     # ---- one step ---------------------------------------------------------------------------
 
-    def _measure_gradients(self, model: Any) -> int | None:
-        """The step that its norm will come with; None: it is not measured."""
+    def _measure_gradients(self, model: Any) -> Any:
+        """Where its norm will be (Gradients.newest); None: it is not measured."""
         if not (self._settings.gradients and hasattr(model, "named_parameters")):
             return None
         if self.gradients is None or model is not self._model:
@@ -392,11 +392,8 @@ class TrainingMonitor:
             self.gradients = gradients_of(model, self._settings.plan)
         if self.gradients is None:
             return None
-        step: int | None = _core.step_now()
         self.gradients.step()
-        if step is None:  # nothing has steps: what has arrived so far
-            return None if self.gradients.total is None else ANY
-        return step if has_arrived(self.gradients, step) or is_late(model) else None
+        return self.gradients.newest
 
     def _memory(self, metrics: TrainingMetrics) -> None:
         latest = self._system.get_latest_metrics() if self._system is not None else None
@@ -458,19 +455,16 @@ class TrainingMonitor:
                 self._release(self._pending.popleft())
 
     def _is_ready(self, pending: _Pending) -> bool:
-        helper = self.gradients
         if pending.waiting > 0:
             return False
-        if pending.at is None or helper is None or helper.reason:
-            return True
-        return has_arrived(helper, pending.at) or len(self._pending) > GRADIENTS_MAX
+        late = pending.norm is not None and not pending.norm.is_over
+        return not late or len(self._pending) > GRADIENTS_MAX
 
     def _release(self, pending: _Pending) -> None:
         metrics = pending.metrics
-        helper = self.gradients
-        there = pending.at is not None and helper is not None and has_arrived(helper, pending.at)
-        if there and not known(metrics.grad_norm):
-            metrics.grad_norm = helper.total
+        norm = pending.norm.total if pending.norm is not None else None
+        if norm is not None and not known(metrics.grad_norm):
+            metrics.grad_norm = norm
         self._session.add_training(metrics)
         frame = frame_of(metrics)
         if self._tensorboard is not None and metrics.phase == "train":
