@@ -38,6 +38,10 @@ test("what fires now, and what the rule saw", async () => {
 	await badge(page).filter({ hasText: /^3$/ }).waitFor();
 	await page.picture("alerts", true);
 	assert.ok((await page.evaluate(() => window.shift)) < 0.1);
+	// What it saw, on Training: that metric alone.
+	await hot.getByRole("link", { name: "open" }).click();
+	await page.locator('[data-chart="gpu/temperature"] canvas').waitFor();
+	assert.deepEqual(await page.locator("[data-chart]").evaluateAll((all) => all.map((c) => c.dataset.chart)), ["gpu/temperature"]);
 	await page.done();
 });
 

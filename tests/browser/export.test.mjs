@@ -43,6 +43,32 @@ test("JSON Lines of the steps that charts are zoomed to", async () => {
 	await page.done();
 });
 
+test("the command makes the same file, wherever it is run", async () => {
+	const page = await open(`${url}/#/run/${ids.resumed}/export?what=samples&m=val/loss&attempts=all&axis=step&zoom=20,200`);
+	const [, text] = await save(page);
+	const command = await page.locator("code.command", { hasText: "--to csv" }).innerText();
+
+	assert.match(command, /^lapse export .*--steps 20:200 --all-attempts /);
+	assert.equal(lapse("/", ...command.split(" ").slice(1)), text);
+	assert.ok(text.split("\n").length > 10);
+	// An address that somebody else made: what is copied runs nothing else.
+	await page.goto(`${url}/#/run/${ids.resumed}/export?what=${encodeURIComponent("x;id")}`);
+	await page.locator("code.command", { hasText: "--what 'x;id' " }).waitFor();
+	// By time, and a metric each.
+	await page.goto(`${url}/#/run/${ids.resumed}/export?m=loss&m=val/loss&zoom=1793527200000.5,1793527210000`);
+	await page.locator("code.command", { hasText: /--series loss --from @1793527200\.0005 --until @1793527210 \S+\nlapse export .*--series val\/loss/ }).waitFor();
+	await page.done();
+});
+
+test("all: what that is depends on the format", async () => {
+	const page = await open(`${url}/#/run/${ids.resumed}/export`);
+
+	await page.getByRole("radio", { name: "All but events" }).waitFor();
+	await page.getByRole("radio", { name: "JSON Lines" }).click();
+	await page.getByRole("radio", { name: "All", exact: true }).waitFor();
+	await page.done();
+});
+
 test("series and format are chosen on the page", async () => {
 	const page = await open(`${url}/#/run/${ids.finished}/export`);
 

@@ -67,6 +67,47 @@ test("a live run: it moves, and its end is seen", async () => {
 	await page.done();
 });
 
+test("a run that hangs: since when, and no time left is made up", async () => {
+	const live = await liveRun("stall", "50");
+	const page = await open(`${await serve(live.runs)}/#/run/last/overview`);
+
+	await figure(page, "Left").getByText(/^last step \d.* s ago$/).waitFor();
+	assert.equal(await figure(page, "Left").locator(".figure-value").innerText(), "–");
+	await page.done();
+	await live.stop();
+});
+
+test("slower than a step a second; and why the machine is not shown", async () => {
+	const page = await open(`${url}/#/runs`, { expect: ["400"] });
+
+	await page.route(new RegExp(`/runs/${ids.finished}$`), async (route) => {
+		const answer = await route.fetch();
+		const run = await answer.json();
+
+		await route.fulfill({ response: answer, json: { ...run, progress: { ...run.progress, steps_s: 0.004 } } });
+	});
+	await page.route(/\/query\?series=gpu/, (route) => route.fulfill({ status: 400, json: { error: { code: "too-many-series", message: "288 series" } } }));
+	await page.goto(at("finished"));
+	await figure(page, "CPU").getByText("288 series").waitFor();
+	assert.equal(await figure(page, "Steps").locator(".figure-value").innerText(), "0.004/s");
+	await page.unrouteAll({ behavior: "wait" });
+	await page.done();
+});
+
+test("the machine's figures are the last readings", async () => {
+	const page = await open(at("resumed"));
+	const stats = await (await fetch(`${url}/api/v1/runs/${ids.resumed}/stats?series=tree/rss&series=gpu/busy`)).json();
+	const shown = async (label) => Number.parseFloat(await figure(page, label).locator(".figure-value").innerText());
+	const last = (name) => stats.series.find((s) => s.name === name).last;
+
+	await figure(page, "GPU").getByText("°C").waitFor();
+	// The mean of the last twentieth of this run is 90 %.
+	assert.ok(Math.abs(last("gpu/busy") - 0.9) > 0.005);
+	assert.ok(Math.abs((await shown("GPU")) - 100 * last("gpu/busy")) < 0.06);
+	assert.ok(Math.abs((await shown("Memory")) - last("tree/rss") / 2 ** 30) < 0.06);
+	await page.done();
+});
+
 test("an empty run says what is missing", async () => {
 	const page = await open(at("empty"));
 

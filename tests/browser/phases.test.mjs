@@ -72,6 +72,7 @@ test("the slowest steps lead to Training; a step is there once", async () => {
 	const steps = await rows(page, "Slowest steps").locator("a").allInnerTexts();
 
 	assert.equal(new Set(steps).size, steps.length);
+	assert.equal(await page.getByRole("table", { name: "Slowest steps" }).getAttribute("aria-rowcount"), "21");
 	// The first step of a run is the slowest: it is longer by five periods.
 	assert.equal(steps[0], "0");
 	await rows(page, "Slowest steps").locator("a").nth(1).click();

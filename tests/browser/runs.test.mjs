@@ -121,6 +121,32 @@ test("2,000 runs: all are reached, few rows are drawn, search answers", async ()
 	await page.done();
 });
 
+test("while a run runs all that was loaded is asked again; the keyboard goes through all rows", async () => {
+	const page = await open(`${many}/#/compare`);
+
+	await page.route(/\/api\/v1\/runs\?/, async (route) => {
+		const answer = await route.fetch();
+		const table = await answer.json();
+
+		if (table.offset === 0) table.runs[0].outcome = "running";
+		await route.fulfill({ response: answer, json: table });
+	});
+	await page.goto(`${many}/#/runs`);
+	await page.locator("[data-row='0']").waitFor();
+	await page.getByRole("table", { name: "Runs" }).focus();
+	for (const row of [19, 39, 59, 79, 99, 119, 139, 159]) {
+		await page.keyboard.press("PageDown");
+		await page.locator(`.tr.at[data-row='${row}']`).waitFor();
+		assert.ok(await page.locator(".tr.at").evaluate((e) => e.getBoundingClientRect().bottom <= innerHeight + 1), `row ${row} is seen`);
+	}
+	await page.waitForFunction(() => document.querySelector("[role=table]").ariaRowCount === "401");
+	const asked = (offset) => page.waitForRequest((r) => r.url().includes(`offset=${offset}`) && r.url().includes("/runs?"));
+
+	await Promise.all([asked(0), asked(200)]);
+	await page.unrouteAll({ behavior: "wait" });
+	await page.done();
+});
+
 test("no run: it says what to do", async () => {
 	const page = await open(none);
 

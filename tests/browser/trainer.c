@@ -5,6 +5,7 @@
  *
  *     browser-trainer hostile           record once and end
  *     browser-trainer live PERIOD_MS    a step and a loss each period until it is killed
+ *     browser-trainer stall PERIOD_MS   20 such steps, then it hangs
  *     browser-trainer clock PERIOD_MS   each period the time, in ms modulo 90 s, as a gauge
  */
 #include <lapse/lapse.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define TRAINER_LONG 10000
 
@@ -70,18 +72,20 @@ static int trainer_hostile_run(void)
 	return 0;
 }
 
-static __attribute__((noreturn)) int trainer_live(long period_ms)
+static __attribute__((noreturn)) int trainer_live(long period_ms, int64_t steps)
 {
 	struct lapse_metric loss = lapse_gauge("loss", "nat", "training loss", NULL);
 	int64_t step;
 
 	lapse_attr("total_steps", "100000");
-	for (step = 0;; step++) {
+	for (step = 0; step < steps; step++) {
 		lapse_step_begin(step);
 		trainer_wait(period_ms);
 		lapse_set(loss, 2 + sin((double)step / 10));
 		lapse_step_end(32, 1024);
 	}
+	for (;;)
+		pause();
 }
 
 static __attribute__((noreturn)) int trainer_clock(long period_ms)
@@ -102,9 +106,12 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "hostile"))
 		return trainer_hostile_run();
 	if (argc == 3 && !strcmp(argv[1], "live"))
-		return trainer_live(atol(argv[2]));
+		return trainer_live(atol(argv[2]), INT64_MAX);
+	if (argc == 3 && !strcmp(argv[1], "stall"))
+		return trainer_live(atol(argv[2]), 20);
 	if (argc == 3 && !strcmp(argv[1], "clock"))
 		return trainer_clock(atol(argv[2]));
-	fprintf(stderr, "usage: browser-trainer hostile | live PERIOD_MS | clock PERIOD_MS\n");
+	fprintf(stderr, "usage: browser-trainer hostile | live PERIOD_MS | stall PERIOD_MS | clock "
+			"PERIOD_MS\n");
 	return 2;
 }

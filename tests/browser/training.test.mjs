@@ -3,8 +3,10 @@
 // Metrics as charts: zoom and cursor over all of them, axes, smoothing, scales, ranks, what
 // the address holds, what can be saved, thousands of series.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { before, fitsWidth, idsOf, liveRun, open, runsOf, serve, test, useBrowser } from "./harness.mjs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { before, fitsWidth, idsOf, lapse, later, liveRun, open, runsOf, serve, test, useBrowser } from "./harness.mjs";
 
 let url, ids;
 
@@ -180,6 +182,21 @@ test("NaN only, a resumed run, an empty one", async () => {
 	await page.charts(1);
 	await page.goto(at("empty"));
 	await page.getByText(/Nothing was recorded yet|recorded none/).waitFor();
+	await page.done();
+});
+
+test("160 ranks: the band is of all", async () => {
+	const folder = mkdtempSync(path.join(tmpdir(), "lapse-browser-"));
+
+	later(() => rmSync(folder, { recursive: true, force: true }));
+	lapse(folder, "simulate", "--quiet", "--ranks", "160", "-n", "5", "--cpus", "1", "--gpus", "0");
+	const page = await open(`${await serve(folder)}/#/runs`);
+	const answer = page.waitForResponse(/\/query\?series=loss&/);
+
+	await page.goto(`${page.url().split("#")[0]}#/run/last/training?m=loss`);
+	assert.equal((await answer).status(), 200);
+	await page.locator("[data-chart=loss] .flag", { hasText: "160 ranks" }).waitFor();
+	await page.locator("[data-chart=loss] canvas").waitFor();
 	await page.done();
 });
 

@@ -192,7 +192,6 @@ export interface Progress {
 	steps_s: number | null;
 	samples_s: number | null;
 	tokens_s: number | null;
-	step_p50_s: number | null;
 	elapsed_s: number | null;
 	eta_s: number | null;
 	epoch: number | null;
@@ -386,6 +385,8 @@ export interface QueryAsk {
 
 export type Axis = "time" | "step" | "relative";
 
+const MOST = 128; // series in a question (docs/http.md)
+
 // ---- the routes -----------------------------------------------------------------------
 
 let infoOnce: Promise<Info> | null = null;
@@ -413,15 +414,19 @@ export const api = {
 	alerts: (id: string, params: Params = {}, signal?: AbortSignal) => get<AlertPage>(runUrl(id, "alerts"), params, signal),
 	stats: (id: string, params: Params, signal?: AbortSignal) =>
 		get<{ series: Stat[]; unmatched: string[] }>(runUrl(id, "stats"), params, signal),
+	/** Of ids there may be any number: so many a question. */
 	async query(id: string, q: QueryAsk, signal?: AbortSignal): Promise<QueryAnswer> {
 		// In an order of its own: preload.ts asks in the same.
-		const params = {
-			series: q.series ?? [], id: q.id ?? [], points: q.points, axis: q.axis, from: q.from, to: q.to, grid: q.grid, group: q.group,
+		const params = (id: string[]) => ({
+			series: q.series ?? [], id, points: q.points, axis: q.axis, from: q.from, to: q.to, grid: q.grid, group: q.group,
 			attempts: q.attempts, also: q.also ?? [], optional: true, format: "binary",
-		};
-		const answer = await ask(runUrl(id, "query", params), { signal });
+		});
+		const parts = [q.id?.slice(0, MOST) ?? []];
 
-		return decodeColumns(await answer.arrayBuffer());
+		for (let i = MOST; i < (q.id?.length ?? 0); i += MOST) parts.push(q.id!.slice(i, i + MOST));
+		const all = await Promise.all(parts.map(async (ids) => decodeColumns(await getBytes(runUrl(id, "query", params(ids)), signal))));
+
+		return { ...all[0]!, series: all.flatMap((a) => a.series) };
 	},
 };
 

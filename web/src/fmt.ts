@@ -113,11 +113,11 @@ export function value(v: Maybe, unit: string, share = false): string {
 	}
 }
 
-const SHARES = /(^|\/)(busy|user|system|irq|iowait|steal|guest|active|occupancy|throttled|fan|mfu|utili[sz]ation|reason)$|^pressure\/|^cgroup\/.*pressure/;
+const SHARES = /^(cpu|gpu|disk|process|cgroup|ray|throughput)\/(.*\/)?(busy|user|system|irq|iowait|steal|guest|active|occupancy|throttled|fan|[mh]fu|reason)$|^(cgroup\/)?pressure\//;
 
-/** Is a metric of unit 1 a share of a whole (shown in %)? */
+/** Is it a metric of lapse's own that is a share of a whole (shown in %)? */
 export function isShare(name: string, unit: string): boolean {
-	return (unit === "1" || unit === "") && SHARES.test(name.replace(/\{.*$/, ""));
+	return unit === "1" && SHARES.test(name.replace(/\{.*$/, ""));
 }
 
 /** The value and unit of an axis: what ticks are divided by, and the label. Ticks of one axis
@@ -166,6 +166,11 @@ function timeScale(top: number, perSecond: number): { by: number; label: string 
 	if (s >= 1e-3) return { by: 1e-3 * perSecond, label: "ms" };
 	if (s >= 1e-6) return { by: 1e-6 * perSecond, label: "µs" };
 	return { by: 1e-9 * perSecond, label: "ns" };
+}
+
+/** Has a name marks of patterns in it? Then its series are asked for by number. */
+export function isPattern(name: string): boolean {
+	return /[*?[\]{}"\\()]/.test(name);
 }
 
 // ---- times --------------------------------------------------------------------------

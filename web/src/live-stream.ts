@@ -29,6 +29,8 @@ export class LiveStreams {
 	private runs: string[] = [];
 	private ended = new Set<string>();
 	private source: EventSource | null = null;
+	/** Those for which the stream has no room. */
+	private beyond: string[] = [];
 	private cursor = "";
 	private failures = 0;
 	private pollTimer: ReturnType<typeof setInterval> | undefined;
@@ -74,17 +76,14 @@ export class LiveStreams {
 		this.source?.close();
 		this.source = null;
 		clearInterval(this.watchTimer);
-		if (wanted.length === 0) {
-			this.stopPolling();
-			return;
-		}
-		if (typeof EventSource === "undefined") {
-			this.poll();
-			return;
-		}
 		const q = new URLSearchParams();
+		const runs = wanted.filter((r) => r !== ALL_RUNS);
+		const none = typeof EventSource === "undefined";
 
-		for (const run of wanted.filter((r) => r !== ALL_RUNS).slice(-RUNS_MAX)) q.append("run", run);
+		this.beyond = none ? wanted : runs.slice(0, -RUNS_MAX);
+		this.poll();
+		if (none || wanted.length === 0) return;
+		for (const run of runs.slice(-RUNS_MAX)) q.append("run", run);
 		if (wanted.includes(ALL_RUNS)) q.set("runs", "1");
 		if (this.cursor) q.set("after", this.cursor);
 		const source = new EventSource(`${this.address}?${q}`);
@@ -95,7 +94,7 @@ export class LiveStreams {
 		source.onopen = () => {
 			this.heard = Date.now();
 			this.failures = 0;
-			this.stopPolling();
+			this.poll();
 			this.all({ type: "up", data: null });
 		};
 		source.onerror = () => this.broke(source);
@@ -118,7 +117,8 @@ export class LiveStreams {
 		}
 		if (type === "end" && data?.run !== undefined) {
 			this.ended.add(data.run);
-			if (this.wanted().length === 0) {
+			if (this.beyond.length) this.changed();
+			else if (this.wanted().length === 0) {
 				this.source?.close();
 				this.source = null;
 			}
@@ -127,8 +127,8 @@ export class LiveStreams {
 		else this.deliver(type === "runs" ? ALL_RUNS : (data?.run ?? ALL_RUNS), { type, data });
 	}
 
-	private all(m: LiveMessage): void {
-		for (const run of this.runs) this.deliver(run, m);
+	private all(m: LiveMessage, runs = this.runs): void {
+		for (const run of runs) this.deliver(run, m);
 	}
 
 	/** The browser itself goes on, unless the server refused; then it is asked again, slower
@@ -139,17 +139,19 @@ export class LiveStreams {
 		if (source.readyState !== EventSource.CLOSED) return;
 		this.source = null;
 		this.failures++;
-		if (this.failures >= 2) this.poll();
+		this.poll();
 		clearTimeout(this.openTimer);
 		this.openTimer = setTimeout(() => this.connect(), Math.min(60_000, 1000 * 2 ** this.failures));
 	}
 
+	/** Those whom no stream serves, if there are any. */
 	private poll(): void {
-		this.pollTimer ??= setInterval(() => this.all({ type: "poll", data: null }), POLL_MS);
-	}
+		const which = () => (this.failures >= 2 ? this.wanted() : this.beyond);
 
-	private stopPolling(): void {
-		clearInterval(this.pollTimer);
-		this.pollTimer = undefined;
+		if (which().length) this.pollTimer ??= setInterval(() => this.all({ type: "poll", data: null }, which()), POLL_MS);
+		else {
+			clearInterval(this.pollTimer);
+			this.pollTimer = undefined;
+		}
 	}
 }

@@ -99,7 +99,7 @@ export function useLive(run: string | null, f: Handler): void {
 	useEffect(() => (run === null ? undefined : subscribe(run, (m) => latest.current(m))), [run]);
 }
 
-/** A number that grows when something of these types came, at most once each `least` ms:
+/** A number that grows when something of these types came, or may have come (`poll`), at most once each `least` ms:
  * what is asked again then goes into the key of useFetch. */
 export function useTick(run: string | null, types: readonly string[], least = 1000): number {
 	const [tick, set] = useState(0);
@@ -107,7 +107,7 @@ export function useTick(run: string | null, types: readonly string[], least = 10
 	const last = useRef(0);
 
 	useLive(run, (m) => {
-		if (!types.includes(m.type) || timer.current !== undefined) return;
+		if (!(m.type === "poll" || types.includes(m.type)) || timer.current !== undefined) return;
 		const wait = Math.max(0, last.current + least - Date.now());
 
 		timer.current = setTimeout(() => {

@@ -21,7 +21,7 @@ export function RunProvider({ id, children }: { id: string; children: ComponentC
 	const first = useFetch<RunDetail>(`run ${id}`, (signal) => api.run(id, signal));
 	const live = !!first.data?.live;
 	// While it runs: when something came, at most every two seconds.
-	const tick = useTick(live ? (first.data as RunDetail).run.id : null, ["points", "run", "end", "gap", "poll", "event"], 2000);
+	const tick = useTick(live ? (first.data as RunDetail).run.id : null, ["points", "run", "end", "gap", "event"], 2000);
 	const now = useFetch<RunDetail>(tick > 0 ? `run ${id} ${tick}` : null, (signal) => api.run(id, signal));
 	// What is there may still be of the run that was shown before.
 	const fits = (d: RunDetail | null) => d !== null && (d.run.id === id || id === "last");

@@ -46,9 +46,11 @@ test("values by unit", () => {
 });
 
 test("which metrics are shares", () => {
-	for (const name of ["cpu/busy", "gpu/throttled", "pressure/io", "gpu/sm/active", "cpu/core/busy{cpu=\"0\"}"]) expect(fmt.isShare(name, "1")).toBe(true);
-	for (const name of ["tasks/running", "load/1m", "loss"]) expect(fmt.isShare(name, "1")).toBe(false);
+	for (const name of ["cpu/busy", "gpu/throttled", "pressure/io", "gpu/sm/active", "cpu/core/busy{cpu=\"0\"}", "throughput/mfu", "throughput/hfu", "cgroup/pressure/io/full", "process/gpu/busy"]) expect(fmt.isShare(name, "1")).toBe(true);
+	for (const name of ["tasks/running", "load/1m", "loss", "experts/active", "mfu", "active"]) expect(fmt.isShare(name, "1")).toBe(false);
 	expect(fmt.isShare("memory/busy", "By")).toBe(false);
+	// Of lapse's own ones a share has the unit 1.
+	expect(fmt.isShare("throughput/mfu", "")).toBe(false);
 });
 
 test("times", () => {

@@ -79,3 +79,24 @@ test("a run that has ended is not watched for silence", () => {
 	expect(Source.all.length).toBe(1);
 	expect(told).toEqual(["up", "end"]);
 });
+
+test("runs beyond those of a stream are polled, and get a place when another has ended", () => {
+	const polled = new Map<string, number>();
+
+	streams = new LiveStreams("live", (run, m: LiveMessage) => m.type === "poll" && polled.set(run, (polled.get(run) ?? 0) + 1));
+	for (const run of "abcdefghij") streams.want(run);
+	Source.all = [];
+	vi.advanceTimersByTime(100);
+	Source.all[0]?.onopen?.();
+	expect(Source.all[0]?.address).toBe("live?run=c&run=d&run=e&run=f&run=g&run=h&run=i&run=j");
+	vi.advanceTimersByTime(10_000);
+	expect([...polled]).toEqual([["a", 2], ["b", 2]]);
+	Source.all[0]?.say("end", { run: "c" });
+	Source.all[0]?.say("end", { run: "d" });
+	vi.advanceTimersByTime(100);
+	Source.all[1]?.onopen?.();
+	expect(Source.all[1]?.address).toContain("run=a&run=b&run=e");
+	vi.advanceTimersByTime(20_000);
+	expect([...polled]).toEqual([["a", 2], ["b", 2]]);
+	for (const run of "abcdefghij") streams.drop(run);
+});

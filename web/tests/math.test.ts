@@ -110,3 +110,9 @@ test("times since the start", () => {
 	expect(relative(250)).toBe("250 ms");
 	expect(relative(1500)).toBe("0:01.5");
 });
+
+test("a share that was recorded in percent is a number", () => {
+	const of = (v: number) => linesOf([series({ name: "throughput/mfu", unit: "1", col: { x: Float64Array.of(1), y: Float64Array.of(v) } })])[0]?.share;
+
+	expect([of(0.415), of(41.5)]).toEqual([true, false]);
+});

@@ -3,7 +3,7 @@
 // stack.test.ts - layers add up to the step; empty bins are gaps.
 import { describe, expect, it } from "vitest";
 import { partPens } from "../src/palette";
-import { along, binAt, layerAt, slowSteps, stack } from "../src/pages/stack";
+import { along, binAt, layerAt, stack } from "../src/pages/stack";
 
 const bins = {
 	first: [10, 20, 30],
@@ -50,15 +50,5 @@ describe("pens", () => {
 
 		expect(new Set(pens).size).toBe(20);
 		expect(pens.some((p) => p % 8 === 7)).toBe(false);
-	});
-});
-
-describe("slow steps", () => {
-	it("of a step's ranks take the one that others waited for", () => {
-		const parts = [{ role: "forward" }, { role: "communication" }];
-		const of = (step: number, rank: number, seconds: number, waits: number) => ({ step, rank, seconds, permille: [1000 - waits, waits] });
-		const found = slowSteps([of(7, 0, 2, 400), of(7, 1, 1.99, 10), of(9, 0, 3, 0), of(7, 2, 2, 300)], parts);
-
-		expect(found.map((s) => [s.step, s.rank])).toEqual([[9, 0], [7, 1]]);
 	});
 });

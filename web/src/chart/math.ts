@@ -165,8 +165,8 @@ const PERCENTILES = ["p50", "p95", "p99"] as const;
 
 /** Lines of series: a line each, of histograms one for each percentile; of groups the mean,
  * from the smallest to the greatest value. */
-export function linesOf(series: readonly QuerySeries[], options: { side?: "left" | "right"; label?: (s: QuerySeries) => string; prefix?: string } = {}): Line[] {
-	const labels = options.label ? series.map(options.label) : labelsOf(series);
+export function linesOf(series: readonly QuerySeries[], options: { side?: "left" | "right"; prefix?: string } = {}): Line[] {
+	const labels = labelsOf(series);
 
 	return series.flatMap((s, i) => {
 		const c = s.group === undefined ? packed(s) : s.col;
@@ -178,7 +178,8 @@ export function linesOf(series: readonly QuerySeries[], options: { side?: "left"
 			key: (options.prefix ?? "") + (s.group ?? s.id + (s.rate ? "/rate" : "")),
 			label: labels[i] ?? s.name,
 			unit: s.unit,
-			share: isShare(s.name, s.unit),
+			// One that was recorded in percent is no share.
+			share: isShare(s.name, s.unit) && !y.some((v) => v > 1.5),
 			side: options.side ?? "left",
 			x,
 			y,

@@ -182,18 +182,14 @@ export interface SeriesChartProps {
 	group?: string;
 	view: View;
 	height?: number;
-	label?: (s: QuerySeries) => string;
 	/** Said where nothing matches. */
 	empty?: ComponentChildren;
 	attempts?: "all" | "last";
 	marks?: ChartProps["marks"];
 	spans?: ChartProps["spans"];
 	domain?: ChartProps["domain"];
-	cursor?: string;
 	aside?: ComponentChildren;
 	more?: ChartProps["more"];
-	/** Not before this is true: what is more important comes first. */
-	when?: boolean;
 	onLines?: (lines: readonly Line[]) => void;
 }
 
@@ -220,7 +216,7 @@ export function SeriesChart(props: SeriesChartProps) {
 	const many = series.length + ids.length + (right?.length ?? 0) > 1 || series.some((s) => /[*?{]/.test(s));
 	const range = view.range;
 	const wanted = useMemo<QueryAsk | null>(() => {
-		if (!seen || width === 0 || props.when === false) return null;
+		if (!seen || width === 0) return null;
 		// A little more than is seen, so that lines reach the edges.
 		const pad = range ? (range[1] - range[0]) * 0.02 : 0;
 
@@ -230,16 +226,16 @@ export function SeriesChart(props: SeriesChartProps) {
 			from: range ? bound(range[0] - pad, view.axis, Math.floor) : undefined,
 			to: range ? bound(range[1] + pad, view.axis, Math.ceil) : undefined,
 		};
-	}, [seen, width === 0, props.when, series.join("\n"), ids.join("\n"), right?.join("\n"), points, view.axis, props.group, props.attempts, range?.[0], range?.[1]]);
+	}, [seen, width === 0, series.join("\n"), ids.join("\n"), right?.join("\n"), points, view.axis, props.group, props.attempts, range?.[0], range?.[1]]);
 	const q = useQuery(run, wanted, props.live);
 	const lines = useMemo(() => {
 		const names = new Set((right ?? []).map((p) => p.replace(/^rate\((.*)\)$/, "$1").replace(/\{.*$/, "")));
 		const isRight = (s: QuerySeries) => names.has(s.name);
 
-		if (names.size === 0) return liveLines(q, { axis: view.axis, label: props.label });
+		if (names.size === 0) return liveLines(q, { axis: view.axis });
 		return [
-			...liveLines(q, { axis: view.axis, label: props.label, side: "left", pick: (s) => !isRight(s) }),
-			...liveLines(q, { axis: view.axis, label: props.label, side: "right", pick: isRight }),
+			...liveLines(q, { axis: view.axis, side: "left", pick: (s) => !isRight(s) }),
+			...liveLines(q, { axis: view.axis, side: "right", pick: isRight }),
 		];
 	}, [q.data, q.turn, view.axis]);
 
@@ -253,7 +249,7 @@ export function SeriesChart(props: SeriesChartProps) {
 			<Chart
 				name={props.name} title={props.title} heading={props.heading} lines={lines} axis={view.axis} range={view.range} onZoom={view.setRange}
 				domain={props.domain} log={view.log(props.name)} clip={view.clip(props.name)} onLog={(on) => view.setLog(props.name, on)} onClip={(on) => view.setClip(props.name, on)}
-				band={view.band} smooth={view.smooth} marks={props.marks} spans={props.spans} group={props.cursor ?? "page"} height={props.height} note={note}
+				band={view.band} smooth={view.smooth} marks={props.marks} spans={props.spans} group="page" height={props.height} note={note}
 				loading={q.loading && !!wanted && (!q.data || !props.live)} aside={props.aside} more={props.more} onWidth={setWidth}
 			/>
 		</div>

@@ -178,7 +178,7 @@ function Seen({ a, run, since, until }: { a: Alert; run: string; since: number; 
 		<Chart
 			name={`evidence-${a.id}`} heading={title} title={<Name text={title} most={60} />} lines={lines} axis="time" spans={spans} height={130} group={a.id}
 			loading={answer.loading && !answer.data}
-			aside={<a href={href(["run", run, "training"], { metric: a.series.map((s) => s.name), axis: "time", zoom: `${Math.round(from)},${Math.round(to ?? now)}` })} title="the same range on Training">open</a>}
+			aside={<a href={href(["run", run, "training"], { m: a.series.map((s) => s.name), axis: "time", zoom: `${Math.round(from)},${Math.round(to ?? now)}` })} title="the same range on Training">open</a>}
 		/>
 	);
 }

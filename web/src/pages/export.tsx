@@ -12,7 +12,7 @@ import { Combobox } from "../ui/combobox";
 import { Command } from "../ui/states";
 import { toast } from "../ui/toast";
 
-const WHAT = [["", "Values and spans"], ["samples", "Values"], ["spans", "Spans"], ["histograms", "Histograms"], ["events", "Events"]] as const;
+const WHAT = [["samples", "Values"], ["spans", "Spans"], ["histograms", "Histograms"], ["events", "Events"]] as const;
 
 function quote(text: string): string {
 	return /^[\w./:=-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
@@ -36,18 +36,22 @@ export default function ExportPage() {
 		for (const s of series.data?.series ?? []) by.set(s.name, (by.get(s.name) ?? 0) + 1);
 		return [...by].map(([name, n]) => ({ value: name, label: name, hint: n > 1 ? `${n} series` : "" }));
 	}, [series.data]);
-	// Names may hold marks of patterns: then by number.
-	const special = (n: string) => /[*?[\]{}"\\()]/.test(n);
-	const ids = names.filter(special).flatMap((n) => (series.data?.series ?? []).filter((s) => s.name === n).map((s) => s.id));
+	const ids = names.filter(fmt.isPattern).flatMap((n) => (series.data?.series ?? []).filter((s) => s.name === n).map((s) => s.id));
 	const from = range ? (axis === "relative" ? start + range[0] : range[0]) : undefined;
 	const to = range ? (axis === "relative" ? start + range[1] : range[1]) : undefined;
 	const params = {
-		format, what: what ? [what] : [], series: names.filter((n) => !special(n)), id: ids, attempts: attempts || undefined,
+		format, what: what ? [what] : [], series: names.filter((n) => !fmt.isPattern(n)), id: ids, attempts: attempts || undefined,
 		axis: range ? (axis === "step" ? "step" : "time") : undefined,
 		from: axis === "step" && from !== undefined ? Math.ceil(from) : from, to: axis === "step" && to !== undefined ? Math.floor(to) : to,
 	};
 	const address = runUrl(id, "export", params);
-	const command = ["lapse export --to", format === "json" ? "json" : "csv", id].join(" ");
+	const dir = quote(data?.run.dir ?? id);
+	// --series takes one pattern: a command a metric.
+	const command = (names.length ? names : [""]).map((n) => [
+		"lapse export --to", quote(format), what && `--what ${quote(what)}`, n && `--series ${quote(n.replace(/[*?[\]{}"\\()]/g, "?"))}`,
+		params.from === undefined ? "" : axis === "step" ? `--steps ${params.from}:${params.to}` : `--from @${params.from / 1e3} --until @${params.to! / 1e3}`,
+		attempts && "--all-attempts", dir,
+	].filter(Boolean).join(" ")).join("\n");
 
 	return (
 		<div class="grid two">
@@ -56,7 +60,7 @@ export default function ExportPage() {
 				<div class="form">
 					<div class="toolbar">
 						<Choice label="Format" value={format} set={setFormat} options={[["csv", "CSV"], ["json", "JSON Lines"]]} />
-						<Choice label="What" value={what as (typeof WHAT)[number][0]} set={setWhat} options={WHAT} />
+						<Choice label="What" value={what} set={setWhat} options={[["", format === "json" ? "All" : "All but events"], ...WHAT]} />
 					</div>
 					<div class="toolbar">
 						<Combobox label="Series" many options={options} value={names} set={setNames}>{names.length ? `${names.length} metric${names.length > 1 ? "s" : ""}` : "All metrics"}</Combobox>
@@ -75,9 +79,8 @@ export default function ExportPage() {
 				<h2>Elsewhere</h2>
 				<dl class="facts">
 					<dt>A chart</dt><dd>Its menu (⋯) saves a PNG, copies it, or saves the points that it shows.</dd>
-					<dt>A view</dt><dd>The address of any page holds all that you see: copy it.</dd>
 					<dt>Terminal</dt><dd><Command>{command}</Command></dd>
-					<dt>TensorBoard</dt><dd><Command>{`lapse export --to tensorboard ${quote(id)}`}</Command></dd>
+					<dt>TensorBoard</dt><dd><Command>{`lapse export --to tensorboard ${dir}`}</Command></dd>
 					<dt>Prometheus</dt><dd><a href="metrics">/metrics</a> has the last values of runs that are running.</dd>
 				</dl>
 			</section>

@@ -3,10 +3,8 @@
 // lines.ts - many series asked in one question, by what was asked.
 import { useMemo } from "preact/hooks";
 import type { ApiError } from "../api";
-import type { Line } from "../chart/math";
+import { finiteLast, type Line } from "../chart/math";
 import { liveLines, useQuery } from "../chart/series";
-
-export const MOST = 128; // series in a question (docs/http.md)
 
 export interface Lines {
 	/** By what was asked: HOST/NUMBER or rate(HOST/NUMBER). */
@@ -16,11 +14,11 @@ export interface Lines {
 	retry: () => void;
 }
 
-/** These series as lines that grow, at most MOST; null: do not ask yet. */
+/** These series as lines that grow; null: do not ask yet. */
 export function useLines(
 	run: string, ids: readonly string[] | null, axis: "time" | "relative", range: [number, number] | null, live: boolean, points: number,
 ): Lines {
-	const key = ids?.slice(0, MOST).join(" ") ?? "";
+	const key = ids?.join(" ") ?? "";
 	const ask = useMemo(
 		() => (key ? { id: key.split(" "), axis, points, from: range?.[0], to: range?.[1] } : null),
 		[key, axis, range?.[0], range?.[1], points],
@@ -35,8 +33,9 @@ export function useLines(
 	return { of, loading: q.loading, error: q.error, retry: q.reload };
 }
 
-/** The newest value that is one, or null. */
-export function last(line: Line | undefined): number | null {
-	for (let i = (line?.y.length ?? 0) - 1; i >= 0; i--) if (Number.isFinite(line!.y[i])) return line!.y[i]!;
-	return null;
+/** The newest value that is one (hi: the greatest of the newest bucket), or null. */
+export function last(line: Line | undefined, which?: "hi"): number | null {
+	const v = (which ? undefined : line?.last) ?? finiteLast(line?.[which ?? "y"] ?? line?.y ?? []);
+
+	return Number.isNaN(v) ? null : v;
 }

@@ -16,19 +16,22 @@ import { domainOf, useRun } from "../run";
 import { useTheme } from "../ui/theme";
 import { Badge, Figure, Name, ProgressBar, Shares, Time } from "../ui/bits";
 import { ErrorState, Skeleton } from "../ui/states";
+import { last } from "./lines";
 
 /** The first step warms up: its time says nothing of the others. */
 const CLIPPED = ["step"];
 const MACHINE = ["gpu/busy", "gpu/memory/used", "gpu/memory/total", "gpu/temperature", "cpu/busy", "memory/used", "memory/total", "tree/rss", "memory/limit"];
 
-const MACHINE_ASK = { series: MACHINE, points: 20, axis: "time" as const, group: "none" };
+/** Of the last minute or two: the last bucket of all of a run would be the mean of hours. */
+function machineAsk(d: RunDetail) {
+	const end = Date.parse(d.run.start ?? "") + (d.run.duration_s ?? 0) * 1e3;
 
-function last(lines: readonly Line[], name: string, which: "y" | "hi" = "y"): number | null {
-	const l = lines.find((one) => one.key === name || one.key.startsWith(name + "{"));
-	const y = which === "hi" ? (l?.hi ?? l?.y) : l?.y;
+	return { series: MACHINE, points: 20, axis: "time" as const, group: "none", from: Math.floor(end / 6e4 - 1) * 6e4 || null };
+}
 
-	for (let i = (y?.length ?? 0) - 1; i >= 0; i--) if (Number.isFinite(y?.[i])) return y?.[i] as number;
-	return null;
+/** "12.3 k/s". */
+function perSecond(v: number, what = ""): string {
+	return `${v < 1 ? fmt.number(v, 3) : fmt.count(v)}${what}/s`;
 }
 
 function ranksOf(d: RunDetail): number {
@@ -52,38 +55,38 @@ function Progress({ d }: { d: RunDetail }) {
 	);
 }
 
-function Figures({ d, machine, alerts }: { d: RunDetail; machine: readonly Line[]; alerts: AlertPage | null }) {
+function Figures({ d, machine, why, alerts }: { d: RunDetail; machine: readonly Line[]; why: string; alerts: AlertPage | null }) {
 	const p = d.progress;
 	const go = (page: string) => href(["run", d.run.id, page]);
 	const over = !d.live;
 	const end = over ? ", end" : "";
-	const busy = last(machine, "gpu/busy");
-	const gpuUsed = last(machine, "gpu/memory/used", "hi");
-	const gpuTotal = last(machine, "gpu/memory/total", "hi");
-	const heat = last(machine, "gpu/temperature", "hi");
-	const cpu = last(machine, "cpu/busy");
-	const rss = last(machine, "tree/rss");
-	const limit = last(machine, "memory/limit") ?? last(machine, "memory/total");
+	const now = (name: string, which?: "hi") => last(machine.find((l) => l.key === name || l.key.startsWith(name + "{")), which);
+	const busy = now("gpu/busy");
+	const gpuUsed = now("gpu/memory/used", "hi");
+	const gpuTotal = now("gpu/memory/total", "hi");
+	const heat = now("gpu/temperature", "hi");
+	const cpu = now("cpu/busy");
+	const rss = now("tree/rss");
+	const limit = now("memory/limit") ?? now("memory/total");
 	const lost = d.drops.dropped + d.drops.overwritten + d.drops.broken + d.drops.refused;
-	const active = alerts?.counts.active ?? 0;
-	const fired = active + (alerts?.counts.silenced ?? 0) + (alerts?.counts.history ?? 0);
-	const rate = p.samples_s != null ? `${fmt.count(p.samples_s)} samples/s` : p.tokens_s != null ? `${fmt.count(p.tokens_s)} tokens/s` : p.step_p50_s != null ? `median ${fmt.seconds(p.step_p50_s)}` : "";
+	const fired = alerts ? alerts.counts.active + (over ? alerts.counts.silenced + alerts.counts.history : 0) : 0;
+	const rate = p.samples_s != null ? perSecond(p.samples_s, " samples") : p.tokens_s != null ? perSecond(p.tokens_s, " tokens") : "";
 	const loss = num(d.loss?.last);
 	const many = ranksOf(d) > 1;
-	const quiet = d.live && p.quiet_s != null && p.step_p50_s != null && p.quiet_s > 5 && p.quiet_s > 3 * p.step_p50_s;
+	// As in src/cli/topmodel_run.c.
+	const quiet = d.live && (p.quiet_s ?? 0) > Math.max(5, 3 / (p.steps_s ?? 0));
 
 	return (
 		<div class="figures">
 			<Progress d={d} />
 			{over ? <Figure label="Took" sub={d.run.evidence ? <Name text={d.run.evidence} /> : <Time ms={Date.parse(d.run.end ?? "")} how="ago" />}>{fmt.seconds(d.run.duration_s)}</Figure>
-				: <Figure label="Left" tone={quiet ? "warn" : undefined} sub={quiet ? `last step ${fmt.seconds(p.quiet_s)} ago` : `${fmt.seconds(p.elapsed_s ?? d.run.duration_s)} so far`}>{p.eta_s == null ? fmt.UNKNOWN : fmt.seconds(p.eta_s)}</Figure>}
-			<Figure label={"Steps" + end} sub={rate} href={go("phases")} title="where a step's time goes">{p.steps_s != null ? `${fmt.count(p.steps_s)}/s` : p.step_p50_s != null ? fmt.seconds(p.step_p50_s) : fmt.UNKNOWN}</Figure>
-			<Figure label={(d.loss?.name ?? "Loss") + (many ? " of one rank" : "")} tone={loss != null && !Number.isFinite(loss) ? "bad" : undefined} sub={d.loss?.best != null ? `best ${fmt.number(num(d.loss.best), 4)}` : ""} title={many ? "the last value of the lowest rank; the chart shows the mean of all" : undefined} href={go("training")}>{fmt.number(loss, 4)}</Figure>
+				: <Figure label="Left" tone={quiet ? "warn" : undefined} sub={quiet ? `last step ${fmt.seconds(p.quiet_s)} ago` : `${fmt.seconds(p.elapsed_s ?? d.run.duration_s)} so far`}>{fmt.seconds(quiet ? null : p.eta_s)}</Figure>}
+			<Figure label={"Steps" + end} sub={rate} href={go("phases")} title="where a step's time goes">{p.steps_s != null ? perSecond(p.steps_s) : fmt.UNKNOWN}</Figure>
+			<Figure label={(d.loss?.name ?? "Loss") + (many ? " of one rank" : "")} tone={loss != null && !Number.isFinite(loss) ? "bad" : undefined} sub={d.loss?.best != null ? `best ${fmt.number(num(d.loss.best), 4)}` : ""} title={many ? "of the lowest rank; the chart has the mean of all" : undefined} href={go("training")}>{fmt.number(loss, 4)}</Figure>
 			{busy != null || gpuUsed != null ? <Figure label={"GPU" + end} sub={[heat != null ? `${Math.round(heat)} °C` : "", gpuUsed != null ? fmt.bytesOf(gpuUsed, gpuTotal) : ""].filter(Boolean).join(" · ")} href={go("system")} title="mean of all; memory of the fullest">{fmt.percent(busy)}</Figure>
-				: <Figure label={"CPU" + end} sub="no GPU was read" href={go("system")}>{fmt.percent(cpu)}</Figure>}
-			<Figure label={"Memory" + end} sub={rss != null ? (limit ? `of ${fmt.bytes(limit)}` : "of the run's processes") : ""} href={go("system")} title="resident memory of the run's processes">{fmt.bytes(rss ?? last(machine, "memory/used"))}</Figure>
-			{over ? <Figure label="Alerts" tone={fired ? "bad" : undefined} sub={alerts && !alerts.watched ? "not watched" : ""} href={go("alerts")}>{alerts ? (fired ? `${fmt.group(fired)} fired` : "none fired") : fmt.UNKNOWN}</Figure>
-				: <Figure label="Alerts" tone={active ? "bad" : undefined} sub={alerts ? (alerts.watched ? `${alerts.counts.history} before` : "not watched") : ""} href={go("alerts")}>{alerts ? (active ? `${active} active` : "none active") : fmt.UNKNOWN}</Figure>}
+				: <Figure label={"CPU" + end} sub={why || "no GPU was read"} href={go("system")}>{fmt.percent(cpu)}</Figure>}
+			<Figure label={"Memory" + end} sub={rss != null ? (limit ? `of ${fmt.bytes(limit)}` : "of the run's processes") : ""} href={go("system")} title="resident memory of the run's processes">{fmt.bytes(rss ?? now("memory/used"))}</Figure>
+			<Figure label="Alerts" tone={fired ? "bad" : undefined} sub={!alerts ? "" : !alerts.watched ? "not watched" : over ? "" : `${alerts.counts.history} before`} href={go("alerts")}>{alerts ? `${fired ? fmt.group(fired) : "none"} ${over ? "fired" : "active"}` : fmt.UNKNOWN}</Figure>
 			{lost > 0 ? <Figure label="Records lost" tone="warn" sub={`of ${fmt.count(lost + d.drops.stored)}`} title={`dropped ${d.drops.dropped}, overwritten ${d.drops.overwritten}, broken ${d.drops.broken}, refused ${d.drops.refused}`}>{fmt.count(lost)}</Figure>
 				: <Figure label="Recorded" sub={`${fmt.count(d.counts.series)} series, none lost`}>{fmt.count(d.counts.points)}</Figure>}
 		</div>
@@ -132,7 +135,7 @@ function AlertList({ page, id, live }: { page: AlertPage | null; id: string; liv
 function Next({ d, verdict }: { d: RunDetail; verdict: Verdict | null }) {
 	const go = (page: string) => href(["run", d.run.id, page]);
 	const links: [string, string, string][] = [
-		["Throughput", go("phases"), d.progress.steps_s != null ? `${fmt.count(d.progress.steps_s)} steps/s` : "step times"],
+		["Throughput", go("phases"), d.progress.steps_s != null ? perSecond(d.progress.steps_s, " steps") : "step times"],
 		["Resources", go("system"), verdict && verdict.bound.kind !== "unknown" && verdict.parts.length ? `bound by ${verdict.bound.title}` : "CPU, memory, GPUs"],
 		["Profile", go("traces"), "traces and stacks"],
 		["Compare", href(["compare"], { run: d.run.id }), "with another run"],
@@ -199,8 +202,8 @@ export default function OverviewPage() {
 	}, []);
 	const verdict = useFetch<Verdict>(ready ? `verdict ${id} ${slow}` : null, (signal) => api.verdict(id, {}, signal));
 	const alerts = useFetch<AlertPage>(ready ? `alerts ${id} ${tick}` : null, (signal) => api.alerts(id, { limit: 50 }, signal));
-	const machine = useQuery(id, ready ? MACHINE_ASK : null, live);
-	const lines = useMemo(() => liveLines(machine, { axis: "time" }), [machine.data]);
+	const machine = useQuery(id, ready && d ? machineAsk(d) : null, live);
+	const lines = useMemo(() => liveLines(machine, { axis: "time" }), [machine.data, machine.turn]);
 	const marks = useMarks(id, live, view.axis, run.startMs, { events: ready, epochs: false });
 	const domain = useMemo(() => domainOf(d, view.axis), [d?.run.start, d?.run.end, view.axis]);
 	const many = !!d && ranksOf(d) > 1;
@@ -221,7 +224,7 @@ export default function OverviewPage() {
 	if (!d) return run.error ? <ErrorState error={run.error} retry={run.reload} /> : <Skeleton height={82} rows={4} />;
 	return (
 		<div class="stack">
-			<Figures d={d} machine={lines} alerts={alerts.data} />
+			<Figures d={d} machine={lines} why={machine.error?.message ?? ""} alerts={alerts.data} />
 			<Next d={d} verdict={verdict.data} />
 			<div class="grid aside">
 				<VerdictPanel verdict={verdict} id={id} />

@@ -15,7 +15,7 @@ import { useOwnView } from "../chart/view";
 import { Name, Shares, Switch, Time } from "../ui/bits";
 import { Command, Empty, ErrorState, Skeleton } from "../ui/states";
 import { type Column, Table } from "../ui/table";
-import { along, slowSteps, stack } from "./stack";
+import { along, stack } from "./stack";
 import "./pages.css";
 
 type Times = NonNullable<Verdict["step"]>;
@@ -30,7 +30,7 @@ export default function Phases() {
 	const tick = useTick(live ? id : null, ["points", "end"], 5000);
 	const [from, to] = view.range ? [Math.max(0, Math.floor(view.range[0])), Math.ceil(view.range[1])] : [warm ? 0 : null, null];
 	const answer = useFetch(`${id} ${rank} ${from} ${to} ${tick}`, (signal) =>
-		api.verdict(id, { rank, from, to, steps: live ? null : "all", bins: 240, slowest: 200 }, signal));
+		api.verdict(id, { rank, from, to, steps: live ? null : "all", bins: 240 }, signal));
 	// All ranks stay in the list when one is chosen.
 	const [ranks, setRanks] = useState<(number | null)[]>([]);
 
@@ -209,7 +209,6 @@ function Mini({ permille, colors, parts }: { permille: readonly number[]; colors
 
 function Slowest({ v, run, colors }: { v: Verdict; run: string; colors: readonly string[] }) {
 	const several = v.ranks.length > 1;
-	const rows = useMemo(() => slowSteps(v.slowest, v.parts), [v]);
 	const columns: Column<SlowStep>[] = [
 		{ id: "step", title: "step", num: true, width: "minmax(4.5rem, .7fr)", sort: (s) => s.step, cell: (s) => (
 			<a href={href(["run", run, "training"], { axis: "step", zoom: `${Math.max(0, s.step - 50)},${s.step + 50}` })} title="Training, zoomed to 50 steps around it">{fmt.group(s.step)}</a>
@@ -225,7 +224,7 @@ function Slowest({ v, run, colors }: { v: Verdict; run: string; colors: readonly
 		)) },
 	];
 
-	return <Table label="Slowest steps" columns={columns} rows={rows} id={(s) => `${s.rank} ${s.step} ${s.start}`} rowHeight={26} sort="-seconds" height={rows.length > 12 ? 340 : 0} />;
+	return <Table label="Slowest steps" columns={columns} rows={v.slowest} id={(s) => `${s.rank} ${s.step} ${s.start}`} rowHeight={26} sort="-seconds" height={v.slowest.length > 12 ? 340 : 0} />;
 }
 
 function Ranks({ v, colors }: { v: Verdict; colors: readonly string[] }) {

@@ -18,8 +18,7 @@ import { toast } from "../ui/toast";
 const CHUNK = 200;
 const STATUS = ["running", "finished", "failed", "lost", "unreadable"] as const;
 
-/** The first chunks of the table; `have`, if it answers the same question, needs not be asked
- * again but for its first chunk. */
+/** The first chunks of the table; those of `have` are not asked again. */
 async function load(ask: Record<string, string | string[]>, chunks: number, have: RunTable | null, signal: AbortSignal): Promise<RunTable> {
 	const from = have ? Math.floor(have.runs.length / CHUNK) : 0;
 	const parts = await Promise.all(Array.from({ length: chunks - from }, (_, i) => api.runs({ ...ask, limit: CHUNK, offset: (from + i) * CHUNK }, signal)));
@@ -154,17 +153,17 @@ export default function RunsPage() {
 	const [edit, setEdit] = useState<RunRow | null>(null);
 	const [tagging, setTagging] = useState(false);
 	const anchor = useRef<string | null>(null);
-	const tick = useTick(ALL_RUNS, ["runs", "gap", "poll"], 1500);
+	const tick = useTick(ALL_RUNS, ["runs", "gap"], 1500);
 	const spark = metrics[0] ?? loss;
 	const ask = { q, sort, status, tag: tags, project, metric: metrics, spark };
 	const key = JSON.stringify(ask);
-	const more = useRef<{ key: string; table: RunTable | null }>({ key: "", table: null });
+	const more = useRef<{ key: string; chunks: number; table: RunTable | null }>({ key: "", chunks: 0, table: null });
 	const whole = `${key} ${tick}`;
 	const table = useFetch<RunTable>(`${whole} ${chunks}`, async (signal) => {
-		const have = more.current.key === whole && (more.current.table?.runs.length ?? 0) < chunks * CHUNK ? more.current.table : null;
+		const have = more.current.key === whole && more.current.chunks < chunks ? more.current.table : null;
 		const next = await load(ask, chunks, have, signal);
 
-		more.current = { key: whole, table: next };
+		more.current = { key: whole, chunks, table: next };
 		return next;
 	});
 	// What was just saved here: the server's list may be a second old.

@@ -46,20 +46,3 @@ export function along(edges: readonly number[], v: number): number {
 
 	return hi > lo ? Math.min(1, Math.max(0, (v - lo) / (hi - lo))) : 0.5;
 }
-
-const SLOWEST = 20;
-
-/** Ranks that wait for each other are equally slow: of each step the one that waited least, which
- * is what the others waited for. */
-export function slowSteps<T extends { step: number; seconds: number; permille: readonly number[] }>(slowest: readonly T[], parts: readonly { role: string }[]): T[] {
-	const waits = parts.map((p) => p.role === "communication");
-	const waited = (s: T) => s.permille.reduce((sum, p, i) => sum + (waits[i] ? p : 0), 0) * s.seconds;
-	const of = new Map<number, T>();
-
-	for (const s of slowest) {
-		const had = of.get(s.step);
-
-		if (!had || waited(s) < waited(had)) of.set(s.step, s);
-	}
-	return [...of.values()].sort((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
-}

@@ -18,7 +18,7 @@ import { type Column, Table } from "../ui/table";
 import { useCursor } from "./cursor";
 import { type HeatRow, byNumber } from "./heat";
 import { Heatmap } from "./heatmap";
-import { last, type Lines, MOST, useLines } from "./lines";
+import { last, type Lines, useLines } from "./lines";
 import { type Drawn, type Panel, SECTIONS, type Section, drawn, processes } from "./panels";
 import "./pages.css";
 
@@ -190,18 +190,13 @@ function Heat({ a, rows, noun, label, seen }: { a: Around; rows: readonly Series
 	const sorted = useMemo(() => [...rows].sort((p, q) => byNumber(Object.values(p.label).join(), Object.values(q.label).join())), [rows]);
 	const turn = useTick(a.live && !a.view.range ? a.run : null, ["points"], 3000);
 	const key = `${a.run} ${a.axis} ${a.view.range} ${sorted.map((s) => s.id).join(" ")} ${turn}`;
-	const answer = useFetch(seen ? key : null, async (signal) => {
-		const parts: SeriesInfo[][] = [];
-
-		for (let i = 0; i < sorted.length; i += MOST) parts.push(sorted.slice(i, i + MOST));
-		return Promise.all(parts.map((p) => api.query(a.run, {
-			id: p.map((s) => s.id), axis: a.axis, grid: true, points: 800,
-			from: a.view.range?.[0] ?? a.domain[0], to: a.view.range?.[1] ?? a.domain[1],
-		}, signal)));
-	});
+	const answer = useFetch(seen ? key : null, (signal) => api.query(a.run, {
+		id: sorted.map((s) => s.id), axis: a.axis, grid: true, points: 800,
+		from: a.view.range?.[0] ?? a.domain[0], to: a.view.range?.[1] ?? a.domain[1],
+	}, signal));
 	const data = useMemo(() => {
-		const all = (answer.data ?? []).flatMap((q) => q.series);
-		const width = answer.data?.[0]?.head.grid?.width ?? 0;
+		const all = answer.data?.series ?? [];
+		const width = answer.data?.head.grid?.width ?? 0;
 		const x = all[0]?.col.x ?? new Float64Array(0);
 		const known: number[] = [];
 
@@ -344,7 +339,7 @@ const SHOWN = ["process/cpu", "process/rss", "process/blocked", "process/gpu/mem
 function Processes({ a, detail }: { a: Around; detail: RunDetail }) {
 	const [ref, seen] = useSeen();
 	const rows = useMemo(() => rowsOf(detail, a.series), [detail, a.series]);
-	const ids = useMemo(() => rows.slice(0, MOST / SHOWN.length).flatMap((r) => SHOWN.map((n) => r.ids[n]).filter((i): i is string => !!i)), [rows]);
+	const ids = useMemo(() => rows.flatMap((r) => SHOWN.map((n) => r.ids[n]).filter((i): i is string => !!i)), [rows]);
 	const lines = useLines(a.run, seen && ids.length ? ids : null, "time", null, a.live, 60);
 	const v = (r: Row, name: string) => last(lines.of.get(r.ids[name] ?? ""));
 	const several = new Set(rows.map((r) => r.host)).size > 1;
@@ -369,7 +364,7 @@ function Processes({ a, detail }: { a: Around; detail: RunDetail }) {
 				label="Processes of the run, last readings" columns={columns} rows={rows} id={(r) => r.key} rowHeight={26} height={rows.length > 16 ? 440 : 0}
 				empty={<p class="absent">No process of the run was seen.</p>}
 			/>
-			{ids.length === 0 && rows.length > 0 && <p class="absent">CPU and memory of single processes are not in this run: it was too short, made up, or imported.</p>}
+			{ids.length === 0 && rows.length > 0 && <p class="absent">CPU and memory of processes were not recorded: the run was short, made up, or imported.</p>}
 		</section>
 	);
 }

@@ -74,7 +74,9 @@ function MetricChart({ g, run, live, view, ranks, attempts, marks, domain, focus
 	marks: ReturnType<typeof useMarks>; domain: [number, number] | null; focus: boolean; height: number;
 }) {
 	const fold = ranks === "band" && g.ranks > 1 && g.kind !== "histogram";
-	const picked = useMemo(() => some(g.series, LINES_MAX), [g]);
+	// Of very many the server itself finds them; without ranks to fold as many are drawn as can be told apart.
+	const whole = fold && g.series.length > LINES_MAX && !fmt.isPattern(g.name);
+	const picked = useMemo(() => (whole ? [] : some(g.series, LINES_MAX)), [g, whole]);
 	const ids = useMemo(() => picked.map((s) => (g.kind === "counter" ? `rate(${s.id})` : s.id)), [picked]);
 	const title = g.kind === "counter" ? `${g.name} per ${view.axis === "step" ? "step" : "second"}` : g.name;
 	const hint = [g.help, g.unit && `unit ${g.unit}`, g.kind, `${g.series.length} series`].filter(Boolean).join(" · ");
@@ -82,12 +84,12 @@ function MetricChart({ g, run, live, view, ranks, attempts, marks, domain, focus
 
 	return (
 		<SeriesChart
-			run={run} live={live} view={view} name={g.name} heading={fmt.shorten(title, 100)} ids={ids} height={height}
+			run={run} live={live} view={view} name={g.name} heading={fmt.shorten(title, 100)} ids={ids} series={whole ? [g.kind === "counter" ? `rate(${g.name})` : g.name] : undefined} height={height}
 			title={<a href={href(["run", run, "training"], mergeQuery(pages))} title={`${fmt.shorten(hint, 400)}\n${focus ? "click: all charts" : "click: this chart alone"}`}>{fmt.shorten(title, 70)}</a>}
 			group={fold ? (g.labels.length ? g.labels.join(",") : "none") : undefined} attempts={attempts ? "all" : undefined} marks={marks.marks} spans={marks.spans} domain={domain}
 			aside={<>
 				{fold && <span class="flag" title="the line is the mean, the band reaches from the smallest to the greatest value of all">{g.ranks} ranks</span>}
-				{picked.length < g.series.length && <span class="flag" title="evenly spread; fold the ranks to see all">{picked.length} of {g.series.length}</span>}
+				{!whole && picked.length < g.series.length && <span class="flag" title="evenly spread; fold the ranks to see all">{picked.length} of {g.series.length}</span>}
 			</>}
 			more={[{ label: focus ? "Show all charts" : "Show this chart alone", run: () => setQuery(pages, false) }]}
 		/>

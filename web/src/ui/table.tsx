@@ -131,13 +131,13 @@ export function Table<T>(props: TableProps<T>) {
 			const to = Math.max(0, Math.min(shown.length - 1, at + step));
 
 			setAt(to);
-			if (height > 0) {
-				const el = root.current as HTMLDivElement;
-				const y = to * rowHeight;
+			// The row itself may not be drawn yet.
+			const el = root.current as HTMLDivElement;
+			const own = height > 0;
+			const top = (el.lastElementChild as HTMLElement).getBoundingClientRect().top + to * rowHeight - (own ? el.getBoundingClientRect().top : 0);
+			const over = top + rowHeight - (own ? el.clientHeight : innerHeight);
 
-				if (y < el.scrollTop) el.scrollTop = y;
-				if (y + 2 * rowHeight > el.scrollTop + el.clientHeight) el.scrollTop = y + 2 * rowHeight - el.clientHeight;
-			} else root.current?.querySelector(`[data-row="${to}"]`)?.scrollIntoView({ block: "nearest" });
+			(own ? el : window).scrollBy(0, over > 0 ? over : Math.min(0, top - rowHeight));
 			e.preventDefault();
 			e.stopPropagation();
 		} else if (e.key === "Enter" && shown[at] !== undefined) props.onOpen?.(shown[at]);
