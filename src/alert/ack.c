@@ -93,16 +93,20 @@ int alerts_ack(const char *dir, const char *id, const char *by, const char *note
 	return err;
 }
 
-int alerts_silence(const char *dir, const char *rule, const char *series, int64_t until_ns,
-		   const char *by, const char *note, int64_t now_ns, struct err *e)
+int alerts_silence(const char *dir, const struct alerts_scope *of, int64_t until_ns, const char *by,
+		   const char *note, int64_t now_ns, struct err *e)
 {
 	struct json j;
 	struct buf line;
 	int err;
 
 	ack_begin(&j, &line, "silence", now_ns);
-	json_kstr(&j, "rule", rule);
-	json_kstr(&j, "series", series);
+	json_kstr(&j, "rule", of->rule);
+	json_kstr(&j, "series", of->series && of->series[0] ? of->series : NULL);
+	if (of->host) {
+		json_kstr(&j, "host", of->host);
+		json_kuint(&j, "series_id", of->series_id);
+	}
 	attrs_put_ns(&j, "until_ns", until_ns);
 	ack_end(&j, by, note);
 	err = ack_append(dir, &line, e);
@@ -122,12 +126,23 @@ static bool ack_parse(const char *object, struct alerts_said *s)
 	jsonwalk_string(jsonwalk_get(object, "alert"), s->id, sizeof(s->id));
 	jsonwalk_string(jsonwalk_get(object, "rule"), s->rule, sizeof(s->rule));
 	jsonwalk_string(jsonwalk_get(object, "series"), s->series, sizeof(s->series));
+	jsonwalk_string(jsonwalk_get(object, "host"), s->host, sizeof(s->host));
+	s->series_id = (uint32_t)jsonwalk_int(jsonwalk_get(object, "series_id"), 0);
 	jsonwalk_string(jsonwalk_get(object, "by"), s->by, sizeof(s->by));
 	jsonwalk_text(jsonwalk_get(object, "note"), s->note, sizeof(s->note));
 	s->at_ns = attrs_ns(object, "at_ns");
 	s->until_ns = attrs_ns(object, "until_ns");
 	s->is_silence = strcmp(what, "silence") == 0;
 	return s->is_silence ? s->rule[0] != '\0' : strcmp(what, "ack") == 0 && s->id[0];
+}
+
+bool alerts_said_of(const struct alerts_said *s, const struct alerts_scope *of)
+{
+	if (!s->is_silence || strcmp(s->rule, of->rule) != 0)
+		return false;
+	if (s->host[0])
+		return strcmp(s->host, of->host) == 0 && s->series_id == of->series_id;
+	return !s->series[0] || strcmp(s->series, of->series) == 0;
 }
 
 int alerts_said(const char *dir, void (*fn)(void *arg, const struct alerts_said *s), void *arg)

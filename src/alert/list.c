@@ -53,6 +53,7 @@ static void list_begin(struct list_reading *r, const char *o, const struct store
 		       const char *id)
 {
 	struct alerts *a = r->a;
+	char host[ALERTS_HOST_MAX];
 	struct alerts_item *it;
 
 	if (a->n >= ALERTS_MAX)
@@ -76,6 +77,7 @@ static void list_begin(struct list_reading *r, const char *o, const struct store
 	it->since_ns = attrs_ns(o, "since_ns");
 	it->from_ns = attrs_ns(o, "from_ns");
 	it->text = xstrdup(e->text ? e->text : "");
+	it->host_name = xstrdup(jsonwalk_string(jsonwalk_get(o, "host"), host, sizeof(host)));
 	it->state = ALERTS_ACTIVE;
 	/* A rule of another watch: that one ended. */
 	if (e->host < a->n_began && e->time_ns < a->began_ns[e->host]) {
@@ -229,7 +231,7 @@ static void list_rule(struct alerts *a, struct alerts_rule *to, size_t at)
 struct list_saying {
 	struct alerts *a;
 	struct map by_id;    /* places of alerts */
-	struct map silences; /* of a rule, or of one of its series: places in last */
+	struct map silences; /* of a rule, or of some of its series: places in last */
 	struct list_silence {
 		int64_t until_ns; /* 0: it is over */
 		size_t order;     /* from 1 on */
@@ -237,11 +239,14 @@ struct list_saying {
 	size_t n, cap, order;
 };
 
-/* The silence of a rule's series, "" of all; NULL: there was none, and add is false. */
-static struct list_silence *list_silence(struct list_saying *w, const char *rule,
-					 const char *series, bool add)
+/* The silence of one series of a host, without one of all series of that name, without that of the
+ * rule; NULL: there was none, and add is false. */
+static struct list_silence *list_silence(struct list_saying *w, const struct alerts_scope *of,
+					 bool add)
 {
-	char *key = xasprintf("%s\n%s", rule, series);
+	char *key = of->host     ? xasprintf("%s\n@%u %s", of->rule, of->series_id, of->host)
+		    : of->series ? xasprintf("%s\n=%s", of->rule, of->series)
+				 : xstrdup(of->rule);
 	uint64_t at = w->n;
 	bool has = map_get(&w->silences, key, strlen(key), &at);
 
@@ -261,7 +266,12 @@ static void list_said(void *arg, const struct alerts_said *s)
 	uint64_t at;
 
 	if (s->is_silence) {
-		*list_silence(w, s->rule, s->series, true) = (struct list_silence){
+		*list_silence(w,
+			      &(struct alerts_scope){.rule = s->rule,
+						     .host = s->host[0] ? s->host : NULL,
+						     .series_id = s->series_id,
+						     .series = s->series[0] ? s->series : NULL},
+			      true) = (struct list_silence){
 			s->until_ns > w->a->now_ns ? s->until_ns : 0, ++w->order};
 		return;
 	}
@@ -275,10 +285,29 @@ static void list_said(void *arg, const struct alerts_said *s)
 	it->ack_note = xstrdup(s->note);
 }
 
+/* Until when: what was said last of the alert, its series' name or its rule. */
+static int64_t list_silenced(struct list_saying *w, const struct alerts_item *it)
+{
+	const struct alerts_scope scopes[] = {
+		{.rule = it->rule},
+		{.rule = it->rule, .series = it->name},
+		{.rule = it->rule, .host = it->host_name, .series_id = it->series},
+	};
+	const struct list_silence *last = NULL, *s;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(scopes); i++) {
+		s = list_silence(w, &scopes[i], false);
+		if (s && (!last || s->order > last->order))
+			last = s;
+	}
+	return last ? last->until_ns : 0;
+}
+
 static void list_take_said(struct alerts *a)
 {
 	struct list_saying w = {.a = a};
-	const struct list_silence *all, *one;
+	const struct list_silence *all;
 	size_t i;
 
 	map_init(&w.by_id);
@@ -286,15 +315,11 @@ static void list_take_said(struct alerts *a)
 	for (i = 0; i < a->n; i++)
 		map_put(&w.by_id, a->items[i].id, strlen(a->items[i].id), i);
 	alerts_said(a->v->dir, list_said, &w);
-	for (i = 0; i < a->n; i++) {
-		all = list_silence(&w, a->items[i].rule, "", false);
-		one = list_silence(&w, a->items[i].rule, a->items[i].name, false);
-		if (one && (!all || one->order > all->order))
-			all = one;
-		a->items[i].silenced_ns = all ? all->until_ns : 0;
-	}
+	for (i = 0; i < a->n; i++)
+		a->items[i].silenced_ns = list_silenced(&w, &a->items[i]);
 	for (i = 0; i < a->n_rules; i++) {
-		all = list_silence(&w, a->rules[i].about->name, "", false);
+		all = list_silence(&w, &(struct alerts_scope){.rule = a->rules[i].about->name},
+				   false);
 		a->rules[i].silenced_ns = all ? all->until_ns : 0;
 	}
 	free(w.last);
@@ -370,6 +395,7 @@ void alerts_done(struct alerts *a)
 
 	for (i = 0; i < a->n; i++) {
 		free(a->items[i].text);
+		free(a->items[i].host_name);
 		free(a->items[i].ack_by);
 		free(a->items[i].ack_note);
 	}

@@ -6,9 +6,11 @@
  *
  *   {"at_ns": "...", "do": "ack", "alert": ID, "by": "...", "note": "..."}
  *   {"at_ns": "...", "do": "silence", "rule": NAME, "series": "..." or null,
- *    "until_ns": "...", "by": "...", "note": "..."}
+ *    "host": "...", "series_id": N, "until_ns": "...", "by": "...", "note": "..."}
  *
- * A line that is no such thing is skipped. Later lines hold.
+ * With a host it is of that one's series of this number (0: of its alerts without a series);
+ * else of all series that are written so, or of the whole rule. A line that is no such thing is
+ * skipped. Later lines hold.
  */
 #ifndef ALERT_LIST_H
 #define ALERT_LIST_H
@@ -29,6 +31,7 @@
 #define ALERTS_BY_MAX 101
 #define ALERTS_NOTE_MAX 1001
 #define ALERTS_SERIES_MAX 256
+#define ALERTS_HOST_MAX 256
 #define ALERTS_SILENCE_MAX_S 2592000 /* 30 days */
 
 enum alerts_state {
@@ -49,7 +52,7 @@ struct alerts_item {
 	double value, limit;
 	bool has_value, has_limit;
 	char unit[16], name[ALERTS_SERIES_MAX]; /* the series as people write it */
-	char *text;
+	char *text, *host_name;
 	int64_t ack_ns; /* 0: nobody has */
 	char *ack_by, *ack_note;
 	int64_t silenced_ns; /* until then; 0: no */
@@ -117,17 +120,27 @@ void alerts_json(struct json *j, const struct alerts *a, const char *which, size
 /* by NULL: the user that runs this. Each appends a line and syncs it. 0, or -errno and *e. */
 int alerts_ack(const char *dir, const char *id, const char *by, const char *note, int64_t now_ns,
 	       struct err *e);
-/* series NULL: all; until_ns <= now: the silence ends. */
-int alerts_silence(const char *dir, const char *rule, const char *series, int64_t until_ns,
-		   const char *by, const char *note, int64_t now_ns, struct err *e);
+struct alerts_scope {
+	const char *rule;
+	const char *host;   /* NULL: all of the rule */
+	uint32_t series_id; /* in the host's file; 0: those without a series */
+	const char *series; /* for people; NULL: none */
+};
+/* until_ns <= now: the silence ends. */
+int alerts_silence(const char *dir, const struct alerts_scope *of, int64_t until_ns, const char *by,
+		   const char *note, int64_t now_ns, struct err *e);
 
 /* Read the file: each line that can be read. 0 also if there is none. */
 struct alerts_said {
 	bool is_silence;
 	char id[ALERTS_ID_MAX], rule[RULE_NAME_MAX], series[ALERTS_SERIES_MAX];
+	char host[ALERTS_HOST_MAX]; /* "": of any */
+	uint32_t series_id;
 	char by[ALERTS_BY_MAX], note[ALERTS_NOTE_MAX];
 	int64_t at_ns, until_ns;
 };
+/* Is it a silence of these? */
+bool alerts_said_of(const struct alerts_said *s, const struct alerts_scope *of);
 int alerts_said(const char *dir, void (*fn)(void *arg, const struct alerts_said *s), void *arg);
 
 #endif

@@ -7,6 +7,7 @@
 #define STEPS_BIN_NS 1000000000LL
 #define STEPS_LEAST 10 /* fewer steps in the last minute say nothing */
 #define STEPS_USUAL_NS 60000000000LL
+#define STEPS_BESIDE 10 /* who is so near to the last leader's step number goes along with it */
 
 double steps_period_s(struct steps *s)
 {
@@ -117,15 +118,39 @@ static void steps_pace(struct steps *s, int64_t end_ns, int64_t step)
 	s->leader_ns = end_ns;
 }
 
-void steps_add(struct steps *s, uint32_t process, int64_t end_ns, int64_t step)
+static void steps_forget(struct steps *s)
+{
+	struct steps kept = {.slow = s->slow,
+			     .total = s->total,
+			     .last_ns = s->last_ns,
+			     .life_ns = s->life_ns,
+			     .frozen = s->frozen};
+
+	*s = kept;
+}
+
+/* A process of the same training, in step with the one that is gone, knows its pace. Another
+ * training, or a beginning from a checkpoint, has its own. */
+static void steps_lead(struct steps *s, uint32_t process, int64_t end_ns, int64_t step, bool is_new)
+{
+	int64_t apart;
+
+	if (is_new || __builtin_sub_overflow(step, s->step, &apart) || apart > STEPS_BESIDE ||
+	    apart < -STEPS_BESIDE) {
+		steps_forget(s);
+		step = INT64_MIN;
+	}
+	s->leader = process;
+	s->leader_ns = end_ns;
+	s->step = step;
+}
+
+void steps_add(struct steps *s, uint32_t process, int64_t end_ns, int64_t step, bool is_new)
 {
 	double pause_s = s->last_ns ? (double)(end_ns - s->last_ns) / 1e9 : 0;
 
-	if (!s->leader) {
-		s->leader = process;
-		s->leader_ns = end_ns;
-		s->step = INT64_MIN;
-	}
+	if (!s->leader)
+		steps_lead(s, process, end_ns, step, is_new);
 	if (process == s->leader && (end_ns > s->leader_ns || !s->n)) {
 		steps_pace(s, end_ns, step);
 		s->step = step;
@@ -152,14 +177,17 @@ void steps_tokens(struct steps *s, uint32_t process, double tokens)
 
 void steps_leave(struct steps *s, uint32_t process)
 {
-	int64_t total = s->total;
-	double slow = s->slow;
-
 	if (process != s->leader)
 		return;
-	memset(s, 0, sizeof(*s));
-	s->total = total;
-	s->slow = slow;
+	s->leader = 0;
+	s->has_period = false;
+	s->samples = s->tokens = 0;
+}
+
+void steps_end(struct steps *s)
+{
+	steps_forget(s);
+	s->last_ns = s->life_ns = 0;
 }
 
 void steps_skip(struct steps *s, int64_t now_ns)

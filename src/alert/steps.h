@@ -48,14 +48,16 @@ struct steps {
 	double recent_s; /* running mean of the period over some ten steps */
 };
 
-/* A step of a process ended. */
-void steps_add(struct steps *s, uint32_t process, int64_t end_ns, int64_t step);
+/* A step of a process ended; is_new: its first. */
+void steps_add(struct steps *s, uint32_t process, int64_t end_ns, int64_t step, bool is_new);
 /* What the step before processed. */
 void steps_samples(struct steps *s, uint32_t process, double samples);
 void steps_tokens(struct steps *s, uint32_t process, double tokens);
 
-/* The process is over: another may set the pace. */
+/* The process is over: another that does steps may set the pace, and is waited for as before. */
 void steps_leave(struct steps *s, uint32_t process);
+/* All that did steps are over. */
+void steps_end(struct steps *s);
 /* Time passed in which nothing could run (the machine slept). */
 void steps_skip(struct steps *s, int64_t now_ns);
 /* What was no step (an evaluation) is over: a silence is counted from here. */

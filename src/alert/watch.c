@@ -60,10 +60,8 @@ static void watch_note_process(struct watch *w, const struct sink_process *p, ui
 	if (*at & WATCH_ENDED)
 		return;
 	*at |= WATCH_ENDED;
-	if (!(*at & WATCH_STEPPED))
-		return;
-	w->stepping--;
-	steps_leave(&w->steps, id);
+	if (*at & WATCH_STEPPED)
+		watch_leave(w, id);
 }
 
 static int watch_put_process(struct sink *s, const struct sink_process *p, uint32_t *ret_id)

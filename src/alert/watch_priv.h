@@ -157,6 +157,10 @@ void watch_supersede(struct watch *w, struct watch_row *row);
 /* A program's process has ended (may be said again): so have alerts of what it recorded. */
 void watch_gone(struct watch *w, uint32_t process, int64_t time_ns);
 
+/* watch_step.c: a sample of a series of steps; a process that did steps has ended, once. */
+void watch_step(struct watch *w, struct watch_slot *slot, const struct sink_sample *v);
+void watch_leave(struct watch *w, uint32_t process);
+
 /* watch_say.c: an alert begins (state->since_ns; the alert's series fields are set), ends. */
 void watch_fire(struct watch *w, struct watch_row *row, struct watch_alert *a, int64_t time_ns,
 		double usual, double left_s);

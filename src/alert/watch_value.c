@@ -22,7 +22,6 @@
 #define WATCH_WORKING 0.7             /* of the usual power or CPUs */
 #define WATCH_COOL_MAX 6              /* a pause after an alert doubles so often at most */
 #define WATCH_RATE_NS 5000000000LL    /* so long a rate may be read after what it does to losses */
-#define WATCH_STEP_MAX_NS 1e17        /* three years; a longer step is none */
 
 /* ---- beginning and ending an alert ------------------------------------------------------------
  */
@@ -423,23 +422,6 @@ void watch_gone(struct watch *w, uint32_t process, int64_t time_ns)
 
 /* ---- a sample
  * ---------------------------------------------------------------------------------------------- */
-
-static void watch_step(struct watch *w, struct watch_slot *slot, const struct sink_sample *v)
-{
-	uint32_t p = slot->owner;
-
-	if (p < w->n_processes && !(w->processes[p] & (WATCH_STEPPED | WATCH_ENDED))) {
-		w->processes[p] |= WATCH_STEPPED;
-		w->stepping++;
-	}
-	if (p == w->steps.leader || !w->steps.leader)
-		w->step_series = v->series;
-	if (!(v->value >= 0 && v->value <= WATCH_STEP_MAX_NS))
-		return;
-	steps_add(&w->steps, p, v->time_ns + (int64_t)v->value, v->step);
-	if (v->time_ns + (int64_t)v->value > w->step_ns)
-		w->step_ns = v->time_ns + (int64_t)v->value;
-}
 
 /* A mean over the last `over` seconds, exponential; before them of all there was. */
 static void watch_mean(double *mean, double *mean_s, double value, double dt, double over)

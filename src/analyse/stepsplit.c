@@ -479,25 +479,6 @@ struct stepsplit_spread stepsplit_spread(const struct stepsplit *s, uint32_t ran
 	return r;
 }
 
-size_t stepsplit_slowest(const struct stepsplit *s, size_t *ret, size_t most)
-{
-	size_t i, k, n = 0;
-	int64_t ns;
-
-	for (i = 0; i < s->n && most > 0; i++) {
-		ns = s->steps[i].end - s->steps[i].start;
-		for (k = n; k > 0 && s->steps[ret[k - 1]].end - s->steps[ret[k - 1]].start < ns;
-		     k--)
-			if (k < most)
-				ret[k] = ret[k - 1];
-		if (k < most) {
-			ret[k] = i;
-			n += n < most;
-		}
-	}
-	return n;
-}
-
 static void stepsplit_bin_add(const struct stepsplit *s, struct stepsplit_bin *b, size_t step)
 {
 	double v = stepsplit_value(s, step, s->n_parts) / 1e9;

@@ -31,9 +31,10 @@ enum stepsplit_role stepsplit_role(const char *name);
 const char *stepsplit_role_name(enum stepsplit_role role);
 
 #define STEPSPLIT_PARTS_MAX 32u /* with "other" */
+#define STEPSPLIT_UNNUMBERED INT64_MIN
 
 struct stepsplit_step {
-	int64_t start, end, number; /* ns, its number */
+	int64_t start, end, number; /* ns, its number or STEPSPLIT_UNNUMBERED */
 	uint32_t thread, rank;      /* rank: as given to stepsplit_add() */
 };
 
@@ -97,7 +98,10 @@ struct stepsplit_range stepsplit_range(const struct stepsplit *s, uint32_t rank)
  * themselves; n_parts + 1: the steps without communication. */
 struct stepsplit_spread stepsplit_spread(const struct stepsplit *s, uint32_t rank, size_t part);
 
-/* Places of the `most` longest steps in ret, the longest first; how many there are. */
+/* Places of the `most` longest steps in ret, the longest first; how many there are. Steps of
+ * several ranks that have one number are one: of those at least nine tenths as long as its
+ * longest the one that waited least for others (role communication), of equal ones the longest.
+ * Steps without a number are each for themselves. */
 size_t stepsplit_slowest(const struct stepsplit *s, size_t *ret, size_t most);
 
 /* Steps in n bins of about equal numbers of step numbers; empty ones are left out. */

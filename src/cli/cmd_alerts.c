@@ -181,6 +181,7 @@ static int alerts_fail(const struct err *e)
 
 static int alerts_say(const struct alerts *a)
 {
+	const struct alerts_scope scope = {.rule = alerts_silence_rule};
 	int64_t ns = alerts_for < 0 ? 3600000000000LL : alerts_for;
 	struct err e = {0};
 
@@ -199,9 +200,8 @@ static int alerts_say(const struct alerts *a)
 	if (alerts_ack_id &&
 	    alerts_ack(a->v->dir, alerts_ack_id, NULL, alerts_note, a->now_ns, &e) != 0)
 		return alerts_fail(&e);
-	if (alerts_silence_rule &&
-	    alerts_silence(a->v->dir, alerts_silence_rule, NULL, ns ? a->now_ns + ns : 0, NULL,
-			   alerts_note, a->now_ns, &e) != 0)
+	if (alerts_silence_rule && alerts_silence(a->v->dir, &scope, ns ? a->now_ns + ns : 0, NULL,
+						  alerts_note, a->now_ns, &e) != 0)
 		return alerts_fail(&e);
 	return 0;
 }

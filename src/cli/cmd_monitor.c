@@ -3,6 +3,7 @@
  * cmd_monitor.c - `lapse monitor`: record the machine until it is told to stop, or a
  * simulated training run; with the options of a stand-alone monitoring script.
  */
+#include "cli/alerting.h"
 #include "cli/cmd.h"
 
 #include "base/mem.h"
@@ -179,6 +180,7 @@ static int monitor_begin(struct monitor *m, const struct settings *settings, str
 	launch_describe(&m->start, &labels, words);
 	launch_export_describe(&m->start);
 	m->start.stall_after_ms = -1; /* nothing makes progress here */
+	alerting_describe(settings->config, &m->start);
 	m->start.launcher_pid = getpid();
 	m->start.launcher_start = rendezvous_start_time(getpid());
 	launch_files_init(&m->files);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "cli/alerting.h"
 #include "cli/cmd.h"
 #include "cli/launch.h"
 #include "cli/launch_describe.h"
@@ -187,6 +188,7 @@ static void run_describe(struct run_start *r, char *const argv[])
 		r->stall_after_ms = (run_opt.stall_after_ns + 999999) / 1000000;
 	launch_export_describe(r);
 	launch_scrape_describe(r);
+	alerting_describe(run_settings.config, r);
 }
 
 /* ---- the course of a run ------------------------------------------------ */

@@ -38,7 +38,7 @@ static const struct statusread_row {
 	enum statusread_what what;
 	enum sink_kind kind;
 	bool recorded; /* by the program, else by lapse */
-	bool lowest;   /* only one, of the lowest rank; else all */
+	bool lowest;   /* only one, that stands for all; else all */
 } statusread_rows[] = {
 	{"step", READ_STEP, SINK_SPAN, true, true},
 	{"loss", READ_LOSS, SINK_GAUGE, true, true},
@@ -59,7 +59,7 @@ static const struct statusread_row {
 struct statusread_ref {
 	const struct statusread_row *row;
 	struct store_ref ref;
-	int64_t rank;
+	struct store_standing standing;
 	char labels[64];
 };
 
@@ -111,12 +111,12 @@ static const struct statusread_row *statusread_row_of(const struct store_series 
 	return NULL;
 }
 
-/* Of several losses the first in the table is shown, of several ranks the lowest. */
+/* Of several losses the first in the table is shown, then the one that stands for all. */
 static bool statusread_is_better(const struct statusread_ref *a, const struct statusread_ref *b)
 {
 	if (a->row != b->row)
 		return a->row < b->row;
-	return a->rank >= 0 && (b->rank < 0 || a->rank < b->rank);
+	return store_standing_is_before(a->standing, b->standing);
 }
 
 static int statusread_series(void *arg, const struct store_series *s)
@@ -128,7 +128,8 @@ static int statusread_series(void *arg, const struct store_series *s)
 
 	if (!row || r->n >= STATUSREAD_REFS_MAX || strstr(s->labels, "mig="))
 		return 0;
-	one = (struct statusread_ref){.row = row, .ref = {s->host, s->id}, .rank = s->rank};
+	one = (struct statusread_ref){
+		.row = row, .ref = {s->host, s->id}, .standing = store_standing(s)};
 	snprintf(one.labels, sizeof(one.labels), "%s", s->labels);
 	for (i = 0; i < r->n && row->lowest; i++) {
 		if (r->refs[i].row->what != row->what)

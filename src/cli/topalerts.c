@@ -49,6 +49,8 @@ static void topalerts_begin(struct topalerts *a, const struct store_event *e, co
 	snprintf(to->text, sizeof(to->text), "%s", e->text);
 	jsonwalk_string(jsonwalk_get(o, "rule"), to->rule, sizeof(to->rule));
 	jsonwalk_string(jsonwalk_get(o, "series"), to->series, sizeof(to->series));
+	jsonwalk_string(jsonwalk_get(o, "host"), to->host_name, sizeof(to->host_name));
+	to->series_id = (uint32_t)jsonwalk_int(jsonwalk_get(o, "series_id"), 0);
 }
 
 static void topalerts_end(struct topalerts *a, const char *id)
@@ -98,11 +100,14 @@ void topalerts_said(struct topalerts *a, const struct alerts_said *s)
 
 	for (i = 0; i < a->n; i++) {
 		struct topalert *to = &a->all[i];
+		const struct alerts_scope scope = {.rule = to->rule,
+						   .host = to->host_name,
+						   .series_id = to->series_id,
+						   .series = to->series};
 
 		if (!s->is_silence && strcmp(s->id, to->id) == 0)
 			to->acknowledged = true;
-		if (s->is_silence && strcmp(s->rule, to->rule) == 0 &&
-		    (!s->series[0] || strcmp(s->series, to->series) == 0))
+		if (alerts_said_of(s, &scope))
 			to->silenced_ns = s->until_ns;
 	}
 }

@@ -17,6 +17,8 @@
 
 struct topalert {
 	char id[ALERTS_ID_MAX], rule[RULE_NAME_MAX], series[ALERTS_SERIES_MAX], text[320];
+	char host_name[ALERTS_HOST_MAX];
+	uint32_t series_id; /* in the host's file; 0: none */
 	int severity;
 	unsigned host;
 	uint32_t process;

@@ -125,6 +125,7 @@ static int wiring_open(const struct run_start *r, void **ret_handle, struct sink
 		       struct err *e)
 {
 	struct store_options o = wiring_options;
+	struct alerting alerting;
 	struct wiring *h;
 	struct utsname uts;
 	struct store *s;
@@ -139,7 +140,7 @@ static int wiring_open(const struct run_start *r, void **ret_handle, struct sink
 		return err;
 	h = xcalloc(1, sizeof(*h));
 	h->store = s;
-	h->watch = watch_new(store_sink(s), o.host, alerting_settings());
+	h->watch = watch_new(store_sink(s), o.host, alerting_of_run(&alerting, r));
 	*ret_handle = h;
 	*ret_sink = watch_sink(h->watch);
 	return 0;

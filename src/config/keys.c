@@ -92,7 +92,8 @@ const struct config_key config_keys[] = {
 	 .help = "keep the last 64 KiB of the command's stderr"},
 	{.path = "run.stall_after", .type = CONFIG_DURATION, .readers = READ_RUN,
 	 .option = "run --stall-after",
-	 .help = "hung after so long without progress; 0: never; none: learned from the run"},
+	 .help = "hung after so long without progress; 0: never; none: learned from the run, "
+		 "if its program records"},
 	{.path = "run.agent", .type = CONFIG_BOOL, .readers = READ_RUN, .preset = "true",
 	 .option = "run --no-agent",
 	 .help = "start an agent; false: records wait in shared memory for lapse recover"},
@@ -168,11 +169,12 @@ const struct config_key config_keys[] = {
 	 .preset = "5m",
 	 .help = "between copies of a local database into the run's folder, which other hosts read"},
 
-	{.path = "alert.enabled", .type = CONFIG_BOOL, .readers = READ_AGENT, .preset = "true",
+	{.path = "alert.enabled", .type = CONFIG_BOOL, .readers = READ_RUN | READ_AGENT,
+	 .preset = "true",
 	 .help = "look for what is wrong while runs are recorded (alerts.md)"},
-	{.path = "alert.off", .type = CONFIG_WORDS, .readers = READ_AGENT,
+	{.path = "alert.off", .type = CONFIG_WORDS, .readers = READ_RUN | READ_AGENT,
 	 .help = "alerts that are not looked for: [gpu-idle, io-wait]"},
-	{.path = "alert.limits", .type = CONFIG_WORDS, .readers = READ_AGENT,
+	{.path = "alert.limits", .type = CONFIG_WORDS, .readers = READ_RUN | READ_AGENT,
 	 .help = "RULE=NUMBER for single alerts: [gpu-hot=85, stall=300]"},
 
 	{.path = "record.ring_kib", .type = CONFIG_INT, .readers = READ_PYTHON,

@@ -49,7 +49,7 @@ static void tbtext_outcome(struct buf *b, const struct store_run *run)
 	char text[FMT_MAX * 2];
 
 	snprintf(text, sizeof(text), "%s", run_outcome_name(run->outcome));
-	if (run->outcome == RUN_EXITED || run->outcome == RUN_HUNG)
+	if (run->outcome == RUN_EXITED || (run->outcome == RUN_HUNG && run->code >= 0))
 		snprintf(text, sizeof(text), "%s %d", run_outcome_name(run->outcome), run->code);
 	else if (run->signal)
 		snprintf(text, sizeof(text), "%s by signal %d", run_outcome_name(run->outcome),

@@ -320,7 +320,7 @@ static const struct store_series *figures_find_loss(const struct runview *v, con
 		const struct store_series *s = &v->series[i];
 
 		if (s->kind == SINK_GAUGE && s->count > 0 && strcmp(s->name, name) == 0 &&
-		    (!best || s->rank < best->rank))
+		    (!best || store_series_is_before(s, best)))
 			best = s;
 	}
 	return best;

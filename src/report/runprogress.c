@@ -46,8 +46,7 @@ static int runprogress_attr(void *arg, unsigned host, uint32_t process, const ch
 	return 0;
 }
 
-/* Of the program's series of that name and kind the one without labels, of the lowest
- * rank; NULL: there is none. */
+/* The program's series of that name and kind that stands for all; NULL: there is none. */
 static const struct store_series *runprogress_find(const struct runview *v, const char *name,
 						   enum sink_kind kind)
 {
@@ -59,8 +58,7 @@ static const struct store_series *runprogress_find(const struct runview *v, cons
 		if (s->kind != kind || !s->count || strcmp(s->name, name) ||
 		    !strcmp(s->source, "probe"))
 			continue;
-		if (!best || (!s->labels[0] && best->labels[0]) ||
-		    (!s->labels[0] == !best->labels[0] && (uint64_t)s->rank < (uint64_t)best->rank))
+		if (!best || store_series_is_before(s, best))
 			best = s;
 	}
 	return best;

@@ -165,9 +165,12 @@ bool ask_get(const struct route_ask *a, const struct runview *v, struct ask *ret
 
 /* ---- series --------------------------------------------------------------------------- */
 
+const struct ask_limit ask_lines = {ASK_SERIES_MAX, "narrow the patterns, or ask in parts"};
+
 /* Those of one parameter; false: the reply says what is wrong. */
 static bool ask_choose_by(const struct route_ask *a, const char *param, struct querydata *q,
-			  size_t most, struct ask_series *to, struct http_reply *reply)
+			  const struct ask_limit *limit, struct ask_series *to,
+			  struct http_reply *reply)
 {
 	bool by_id = strcmp(param, "id") == 0;
 	const char *text;
@@ -184,19 +187,19 @@ static bool ask_choose_by(const struct route_ask *a, const char *param, struct q
 			reply_error(reply, 400, "bad-parameter", "%s: %s", param, e.text);
 			return false;
 		}
-		if (q->n > most) {
+		if (q->n > limit->most) {
 			reply_error(reply, 400, "too-many-series",
 				    "%zu series match so far, at most %zu can be asked for at "
-				    "once: narrow the patterns, or ask in parts",
-				    q->n, most);
+				    "once: %s",
+				    q->n, limit->most, limit->advice);
 			return false;
 		}
 	}
 	return true;
 }
 
-bool ask_choose(const struct route_ask *a, struct querydata *q, size_t most, struct ask_series *ret,
-		struct http_reply *reply)
+bool ask_choose(const struct route_ask *a, struct querydata *q, const struct ask_limit *limit,
+		struct ask_series *ret, struct http_reply *reply)
 {
 	ret->n_unmatched = 0;
 	if (!param_nth(a, "series", 0) && !param_nth(a, "id", 0)) {
@@ -205,8 +208,8 @@ bool ask_choose(const struct route_ask *a, struct querydata *q, size_t most, str
 			"series: which ones? give a pattern like series=loss, or id=HOST/NUMBER");
 		return false;
 	}
-	if (!ask_choose_by(a, "series", q, most, ret, reply) ||
-	    !ask_choose_by(a, "id", q, most, ret, reply))
+	if (!ask_choose_by(a, "series", q, limit, ret, reply) ||
+	    !ask_choose_by(a, "id", q, limit, ret, reply))
 		return false;
 	if (q->n == 0 && param_flag(a, "optional"))
 		return true;

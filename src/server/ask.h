@@ -15,7 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ASK_SERIES_MAX 128u
+#define ASK_SERIES_MAX 128u            /* lines of an answer: series, or groups of them */
+#define ASK_MEMBERS_MAX STORE_REFS_MAX /* series of all groups together */
 
 enum ask_axis {
 	ASK_TIME,
@@ -51,10 +52,17 @@ struct ask_series {
 	size_t n_unmatched;
 };
 
+/* How many may be asked for, and what to do if more are: a sentence's end. */
+struct ask_limit {
+	size_t most;
+	const char *advice;
+};
+extern const struct ask_limit ask_lines; /* without groups */
+
 /* Put those of the parameters series and id into q; false: the reply says why not (none
- * given, none matches, more than most). */
-bool ask_choose(const struct route_ask *a, struct querydata *q, size_t most, struct ask_series *ret,
-		struct http_reply *reply);
+ * given, none matches, more than may be). */
+bool ask_choose(const struct route_ask *a, struct querydata *q, const struct ask_limit *limit,
+		struct ask_series *ret, struct http_reply *reply);
 
 /* A number for the question: its path and parameters; another one each time the server starts. */
 uint64_t ask_question(const struct route_ask *a);

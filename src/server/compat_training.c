@@ -81,8 +81,8 @@ static const struct compat_alias *compat_find(const char *name, bool is_span)
 	return NULL;
 }
 
-/* The series whose process is told of: the first loss of the lowest rank, else the first
- * that a program recorded. */
+/* The series whose process is told of: of the losses, else of all that a program recorded,
+ * the one that stands for all. */
 static const struct store_series *compat_process(const struct runview *v)
 {
 	const struct store_series *best = NULL;
@@ -96,7 +96,8 @@ static const struct store_series *compat_process(const struct runview *v)
 		if (!compat_is_recorded(s) || s->kind == SINK_HISTOGRAM)
 			continue;
 		loss = a && strcmp(a->name, "loss") == 0;
-		if (best && (best_loss > loss || (best_loss == loss && best->rank <= s->rank)))
+		if (best &&
+		    (best_loss > loss || (best_loss == loss && !store_series_is_before(s, best))))
 			continue;
 		best = s;
 		best_loss = loss;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/guard.h"
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/number.h"
 
@@ -93,11 +94,20 @@ static bool guard_cookie(const char *cookies, uint16_t port, char out[GUARD_TOKE
 	return false;
 }
 
-/* Has it the server's token as a header? */
-static bool guard_has_header(const struct guard_rules *rules, const struct guard_request *r)
+/* Token of the header, or NULL. */
+static const char *guard_bearer(const struct guard_request *r)
 {
-	return rules->token && r->authorization && !strncasecmp(r->authorization, "Bearer ", 7) &&
-	       guard_equal(r->authorization + 7, rules->token);
+	bool is = r->authorization && !strncasecmp(r->authorization, "Bearer ", 7);
+
+	return is ? r->authorization + 7 : NULL;
+}
+
+bool guard_cookie_is_wrong(const struct guard_rules *rules, const struct guard_request *r)
+{
+	char cookie[GUARD_TOKEN_MAX + 1];
+
+	return rules->token && guard_cookie(r->cookie, rules->port, cookie) &&
+	       !guard_equal(cookie, rules->token);
 }
 
 /* Has the request the token in one of its places? */
@@ -105,11 +115,9 @@ static enum guard_answer guard_has_token(const struct guard_rules *rules,
 					 const struct guard_request *r)
 {
 	char cookie[GUARD_TOKEN_MAX + 1];
-	const char *given[2] = {NULL, NULL};
+	const char *given[2] = {guard_bearer(r), NULL};
 	size_t i;
 
-	if (r->authorization && !strncasecmp(r->authorization, "Bearer ", 7))
-		given[0] = r->authorization + 7;
 	if (guard_cookie(r->cookie, rules->port, cookie))
 		given[1] = cookie;
 	for (i = 0; i < ARRAY_LEN(given); i++)
@@ -216,6 +224,11 @@ static bool guard_is_json(const char *type)
 	       strchr(" ;", type[sizeof(json) - 1]);
 }
 
+static bool guard_acts(const struct guard_request *r)
+{
+	return strcmp(r->method, "GET") && strcmp(r->method, "HEAD");
+}
+
 static enum guard_answer guard_may_look(const struct guard_rules *rules,
 					const struct guard_request *r, bool acts)
 {
@@ -232,8 +245,9 @@ static enum guard_answer guard_may_look(const struct guard_rules *rules,
 static enum guard_answer guard_may_act(const struct guard_rules *rules,
 				       const struct guard_request *r)
 {
+	const char *bearer = guard_bearer(r);
 	bool has_page = r->page_token && guard_equal(r->page_token, rules->page);
-	bool has_header = guard_has_header(rules, r);
+	bool has_header = rules->token && bearer && guard_equal(bearer, rules->token);
 
 	if (!guard_is_json(r->content_type))
 		return GUARD_TYPE;
@@ -250,7 +264,7 @@ static bool guard_user_is_ours(const struct guard_rules *rules, const struct gua
 
 enum guard_answer guard_check(const struct guard_rules *rules, const struct guard_request *r)
 {
-	bool acts = strcmp(r->method, "GET") && strcmp(r->method, "HEAD");
+	bool acts = guard_acts(r);
 	bool is_in = !rules->n_nets;
 	enum guard_answer answer;
 	size_t i;
@@ -339,7 +353,9 @@ bool guard_net_has(const struct guard_net *net, const struct guard_address *a)
 
 /* ---- who guesses ------------------------------------------------------------------------- */
 
-void guard_wrong_add(struct guard_wrongs *w, const struct guard_address *from, int64_t now_ns)
+/* The address's own, or one that is made so. */
+static struct guard_wrong *guard_wrong_of(struct guard_wrongs *w, const struct guard_address *from,
+					  int64_t now_ns)
 {
 	struct guard_wrong *at = &w->list[0];
 	size_t i;
@@ -355,7 +371,46 @@ void guard_wrong_add(struct guard_wrongs *w, const struct guard_address *from, i
 	if (!at->n || memcmp(&at->from, from, sizeof(*from)) ||
 	    now_ns - at->since_ns > GUARD_WRONG_NS)
 		*at = (struct guard_wrong){.from = *from, .since_ns = now_ns};
-	at->n++;
+	return at;
+}
+
+/* A page that was left open sends its old cookie for ever, and tries nothing by it. The token
+ * of a file may be one that people think of: so what differs is counted wherever it stands. */
+bool guard_wrong_add(struct guard_wrongs *w, const struct guard_address *from, const char *token,
+		     int64_t now_ns)
+{
+	struct guard_wrong *at = guard_wrong_of(w, from, now_ns);
+	uint64_t hash = map_hash(token, strlen(token));
+	unsigned i;
+
+	for (i = 0; i < at->n; i++)
+		if (at->tried[i] == hash)
+			return false;
+	if (at->n < GUARD_WRONG_MAX)
+		at->tried[at->n++] = hash;
+	return true;
+}
+
+bool guard_wrong_count(struct guard_wrongs *w, const struct guard_rules *rules,
+		       const struct guard_request *r, int64_t now_ns)
+{
+	char cookie[GUARD_TOKEN_MAX + 1];
+	bool has_cookie = guard_cookie(r->cookie, rules->port, cookie), is_new = false;
+	const struct {
+		const char *given, *right;
+	} places[] = {
+		{strcmp(r->path, "/") ? NULL : r->query_token, rules->token},
+		{guard_bearer(r), rules->token},
+		{has_cookie ? cookie : NULL, rules->token},
+		{guard_acts(r) ? r->page_token : NULL, rules->page},
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(places); i++)
+		if (places[i].given && places[i].right &&
+		    !guard_equal(places[i].given, places[i].right))
+			is_new |= guard_wrong_add(w, &r->from, places[i].given, now_ns);
+	return is_new;
 }
 
 bool guard_must_wait(const struct guard_wrongs *w, const struct guard_address *from, int64_t now_ns)

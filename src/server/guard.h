@@ -17,7 +17,7 @@
 #define GUARD_TOKEN_MAX 128 /* of a token file */
 #define GUARD_NETS_MAX 64
 #define GUARD_HOSTS_MAX 64
-#define GUARD_WRONG_MAX 10 /* wrong tokens of an address in GUARD_WRONG_NS */
+#define GUARD_WRONG_MAX 10 /* different wrong tokens of an address in GUARD_WRONG_NS */
 #define GUARD_WRONG_NS 60000000000LL
 
 /* An address as 16 bytes; IPv4 is mapped (::ffff:a.b.c.d). */
@@ -93,15 +93,24 @@ bool guard_net_has(const struct guard_net *net, const struct guard_address *a);
 /* Address of a socket address of either family; all zero for others. */
 struct guard_address guard_address_of(const struct sockaddr *sa);
 
+/* Is there a cookie of ours with another token, as of a server that was here before? */
+bool guard_cookie_is_wrong(const struct guard_rules *rules, const struct guard_request *r);
+
 /* Wrong tokens by address; one thread at a time. Zero-initialise. */
 struct guard_wrongs {
 	struct guard_wrong {
 		struct guard_address from;
 		int64_t since_ns;
 		unsigned n;
-	} list[256]; /* the oldest makes room */
+		uint64_t tried[GUARD_WRONG_MAX]; /* hashes */
+	} list[256];                             /* the oldest makes room */
 };
-void guard_wrong_add(struct guard_wrongs *w, const struct guard_address *from, int64_t now_ns);
+/* Count a wrong token. false: it came from this address before, which is no new guess. */
+bool guard_wrong_add(struct guard_wrongs *w, const struct guard_address *from, const char *token,
+		     int64_t now_ns);
+/* Count those of a request. false: none is new. */
+bool guard_wrong_count(struct guard_wrongs *w, const struct guard_rules *rules,
+		       const struct guard_request *r, int64_t now_ns);
 /* Must this address wait (429)? */
 bool guard_must_wait(const struct guard_wrongs *w, const struct guard_address *from,
 		     int64_t now_ns);

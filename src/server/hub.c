@@ -111,6 +111,8 @@ static void hub_add_client(struct hub *h, struct hub_client *c, int64_t now_ns)
 	c->is_known =
 		c->after[0] && hub_id_parse(c->after, h->boot, &c->at) && c->at <= h->batch.seq;
 	c->is_late = c->is_known;
+	for (i = 0; i < c->ask.n; i++)
+		c->told[i] = c->at;
 	c->next = h->clients;
 	h->clients = c;
 }

@@ -79,8 +79,9 @@ bool hub_client_greet(struct hub *h, struct hub_client *c, int64_t now_ns)
 		hub_frame(&h->out, &j, hub_client_id(h, c, id), "hello", c->runs[i]->id);
 		hub_run_put_hello(c->runs[i], &j, h->o.refresh_ns, c->is_late);
 		hub_frame_end(&h->out, &j);
-		if (c->after[0] && (!c->is_known || c->at < c->runs[i]->ring.floor))
+		if (c->after[0] && (!c->is_known || c->told[i] < c->runs[i]->ring.floor))
 			hub_client_gap(h, c->runs[i], "old");
+		c->told[i] = c->runs[i]->ring.floor;
 	}
 	return !h->out.len || hub_client_out(h, c, now_ns);
 }
@@ -124,13 +125,36 @@ static const struct hub_ring_event *hub_client_next(const struct hub_client *c)
 	return next;
 }
 
-/* As much of what it missed as it takes. */
-static bool hub_client_catch_up(struct hub_client *c, int64_t now_ns)
+/* While it takes its time, events that it still has to get may be dropped. */
+static int hub_client_gaps(struct hub *h, struct hub_client *c, int64_t now_ns)
 {
-	const struct hub_ring_event *e;
+	uint64_t floor;
 	size_t i;
 	int err;
 
+	for (i = 0; i < c->ask.n; i++) {
+		floor = c->runs[i]->ring.floor;
+		if (!c->is_greeted[i] || floor <= c->at || floor <= c->told[i])
+			continue;
+		buf_reset(&h->out);
+		hub_client_gap(h, c->runs[i], "old");
+		err = hub_client_put(c, buf_str(&h->out), h->out.len, now_ns);
+		if (err)
+			return err;
+		c->told[i] = floor;
+	}
+	return 0;
+}
+
+/* As much of what it missed as it takes. */
+static bool hub_client_catch_up(struct hub *h, struct hub_client *c, int64_t now_ns)
+{
+	const struct hub_ring_event *e;
+	size_t i;
+	int err = hub_client_gaps(h, c, now_ns);
+
+	if (err)
+		return err != -EPIPE;
 	while ((e = hub_client_next(c))) {
 		err = hub_client_put(c, e->data, e->len, now_ns);
 		if (err == -ENOSPC && !http_stream_waiting(c->stream))
@@ -193,7 +217,7 @@ bool hub_client_tend(struct hub *h, struct hub_client *c, int64_t now_ns)
 {
 	if (http_stream_is_gone(c->stream))
 		return false;
-	if (c->is_late && !hub_client_catch_up(c, now_ns))
+	if (c->is_late && !hub_client_catch_up(h, c, now_ns))
 		return false;
 	if (c->is_behind && !hub_client_again(h, c, now_ns))
 		return false;

@@ -27,6 +27,7 @@ struct hub_client {
 	bool is_late;                 /* gets what was missed, from `at` on */
 	bool is_behind;               /* it was too slow: what comes is left out */
 	uint64_t at;                  /* the last event that it was given while it is late */
+	uint64_t told[HUB_RUNS_MAX];  /* what is missing of a run up to this event it knows */
 	int64_t said_ns;
 };
 

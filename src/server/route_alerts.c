@@ -131,24 +131,27 @@ static void alerts_ack_all(const struct alerts_of *of, const struct body_field *
 static void alerts_silence_one(const struct alerts_of *of, const struct body_field *f,
 			       const struct alerts_item *only, struct http_reply *reply)
 {
-	const char *rule = only ? only->rule : f[ALERTS_RULE].text;
+	const struct alerts_scope scope = {.rule = only ? only->rule : f[ALERTS_RULE].text,
+					   .host = only ? only->host_name : NULL,
+					   .series_id = only ? only->series : 0,
+					   .series = only && only->name[0] ? only->name : NULL};
 	int64_t now = now_read(CLOCK_REALTIME), until = 0;
-	const char *series = only ? only->name : NULL;
 	char text[FMT_MAX];
 	struct err e = {0};
 	struct json j;
 
 	if (f[ALERTS_FOR].number > 0)
 		until = now + (int64_t)(f[ALERTS_FOR].number * 1e9);
-	if (alerts_silence(of->run->v.dir, rule, series, until, f[ALERTS_BY].text,
-			   f[ALERTS_NOTE].text, now, &e) != 0) {
+	if (alerts_silence(of->run->v.dir, &scope, until, f[ALERTS_BY].text, f[ALERTS_NOTE].text,
+			   now, &e) != 0) {
 		reply_error(reply, 503, "folder", "%s", e.text);
 		return;
 	}
 	reply_json(reply, &j);
 	json_object(&j);
-	json_kstr(&j, "rule", rule);
-	json_kstr(&j, "series", series && series[0] ? series : NULL);
+	json_kstr(&j, "rule", scope.rule);
+	json_kstr(&j, "series", scope.series);
+	json_kstr(&j, "host", scope.host);
 	snprintf(text, sizeof(text), "%lld", (long long)until);
 	json_kstr(&j, "silenced_until_ns", until ? text : NULL);
 	json_kstr(&j, "silenced_until", until ? fmt_utc(text, until) : NULL);

@@ -51,8 +51,8 @@ static void assets_index(const struct route_ask *a, struct http_reply *reply)
 		"<h1>lapse</h1><p>This lapse was built without the pages of its dashboard. In its "
 		"source, <code>make web</code> builds them (that needs Node.js), then "
 		"<code>make</code> puts them into the program.</p><p>What programs ask is there: "
-		"<a href=\"/api/v1/info\">/api/v1/info</a>, <a href=\"/api/v1/runs\">/api/v1/runs"
-		"</a>, <a href=\"/metrics\">/metrics</a>. In a terminal: <code>lapse top</code>."
+		"<a href=\"api/v1/info\">/api/v1/info</a>, <a href=\"api/v1/runs\">/api/v1/runs"
+		"</a>, <a href=\"metrics\">/metrics</a>. In a terminal: <code>lapse top</code>."
 		"</p></html>\n";
 
 	(void)a;

@@ -229,6 +229,7 @@ static bool export_ask_what(const struct route_ask *a, struct exportwalk *w,
 static bool export_ask_series(const struct route_ask *a, struct export_job *x,
 			      struct http_reply *reply)
 {
+	static const struct ask_limit all = {.most = SIZE_MAX};
 	struct ask_series series;
 	struct querydata q;
 	size_t i;
@@ -237,7 +238,7 @@ static bool export_ask_series(const struct route_ask *a, struct export_job *x,
 	if (!param_nth(a, "series", 0) && !param_nth(a, "id", 0))
 		return true;
 	querydata_init(&q, &x->run->v);
-	ok = ask_choose(a, &q, SIZE_MAX, &series, reply);
+	ok = ask_choose(a, &q, &all, &series, reply);
 	x->is_wanted = xcalloc(x->run->v.n_series + 1, sizeof(*x->is_wanted));
 	for (i = 0; i < q.n; i++)
 		x->is_wanted[q.series[i].s - x->run->v.series] = true;

@@ -6,6 +6,7 @@
 
 #include "base/fmt.h"
 #include "base/now.h"
+#include "server/ask.h"
 #include "server/server_priv.h"
 
 #include <pwd.h>
@@ -71,7 +72,8 @@ static void info_limits(struct json *j)
 	json_key(j, "limits");
 	json_object(j);
 	json_kuint(j, "runs", 500);
-	json_kuint(j, "series", 128);
+	json_kuint(j, "series", ASK_SERIES_MAX);
+	json_kuint(j, "members", ASK_MEMBERS_MAX);
 	json_kuint(j, "points", 8192);
 	json_kuint(j, "body", HTTP_BODY_MAX);
 	json_object_end(j);

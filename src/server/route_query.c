@@ -15,6 +15,7 @@
 #define QUERY_POINTS 1000
 #define QUERY_POINTS_MAX 8192
 #define QUERY_LIST_MAX 65536
+#define QUERY_BUCKETS_MAX (ASK_SERIES_MAX * QUERY_POINTS_MAX) /* held at once */
 
 /* ---- series --------------------------------------------------------------------------- */
 
@@ -153,8 +154,32 @@ static void query_read(const struct route_ask *a, struct querydata *q, const str
 	chart_done(&c);
 }
 
+/* Lines of the answer are few, what they are made of may be more; all of it is held at once, so
+ * of many series there are fewer buckets each. false: the reply says why not. */
+static bool query_group(struct querydata *q, const char *labels, struct http_reply *reply)
+{
+	size_t most = QUERY_BUCKETS_MAX / (q->n ? q->n : 1);
+
+	querydata_group(q, strcmp(labels, "none") == 0 ? "" : labels);
+	if (q->ask.points > most)
+		q->ask.points = (unsigned)most;
+	if (q->n_groups <= ASK_SERIES_MAX)
+		return true;
+	reply_error(reply, 400, "too-many-series",
+		    "%zu series make %zu groups, at most %u can be asked for at once (of at most "
+		    "%u series in all): group by fewer labels, narrow the patterns, or ask in "
+		    "parts",
+		    q->n, q->n_groups, ASK_SERIES_MAX, ASK_MEMBERS_MAX);
+	return false;
+}
+
 static void query_ask(const struct route_ask *a, const struct runview *v, struct http_reply *reply)
 {
+	static const struct ask_limit lines = {
+		ASK_SERIES_MAX, "narrow the patterns, ask in parts, or give group (then at most "
+				"4096 series in at most 128 groups)"};
+	static const struct ask_limit members = {
+		ASK_MEMBERS_MAX, "in at most 128 groups; narrow the patterns, or ask in parts"};
 	const char *group = param_text(a, "group");
 	struct ask_series series;
 	struct querydata q;
@@ -167,11 +192,9 @@ static void query_ask(const struct route_ask *a, const struct runview *v, struct
 	q.ask.axis = ask.axis == ASK_STEP ? STORE_BY_STEP : STORE_BY_TIME;
 	q.ask.points = (unsigned)param_int(a, "points", QUERY_POINTS);
 	q.ask.aligned = q.ask.no_raw = param_flag(a, "grid");
-	if (ask_choose(a, &q, ASK_SERIES_MAX, &series, reply)) {
-		if (group)
-			querydata_group(&q, strcmp(group, "none") == 0 ? "" : group);
+	if (ask_choose(a, &q, group ? &members : &lines, &series, reply) &&
+	    (!group || query_group(&q, group, reply)))
 		query_read(a, &q, &ask, &series, reply);
-	}
 	querydata_done(&q);
 }
 
@@ -194,14 +217,15 @@ static const struct param query_series_params[] = {
 };
 
 static const struct param query_params[] = {
-	ASK_PARAMS_SERIES("at most 128 series in all."),
+	ASK_PARAMS_SERIES("at most 128 series in all, with group 4096."),
 	ASK_PARAM_AXIS,
 	ASK_PARAMS_RANGE,
 	{.name = "points",
 	 .type = PARAM_INT,
 	 .lo = 1,
 	 .hi = QUERY_POINTS_MAX,
-	 .help = "Buckets wanted of each series; default 1000."},
+	 .help = "Buckets wanted of each series; default 1000; of groups at most 1048576 of "
+		 "all their series together."},
 	{.name = "optional",
 	 .type = PARAM_FLAG,
 	 .help = "1: if nothing matches the answer has no series, instead of 404."},
@@ -211,7 +235,8 @@ static const struct param query_params[] = {
 	{.name = "group",
 	 .lo = 1,
 	 .help = "Labels, comma-separated, or none: minimum, mean and maximum over the series "
-		 "that have them in common; default: each series for itself."},
+		 "that have them in common, at most 128 groups; default: each series for "
+		 "itself."},
 	{.name = "also",
 	 .type = PARAM_CHOICE,
 	 .choices = "place|segment",

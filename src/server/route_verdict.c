@@ -558,7 +558,8 @@ static const struct param verdict_params[] = {
 	{.name = "slowest",
 	 .type = PARAM_INT,
 	 .hi = VERDICT_SLOWEST_MAX,
-	 .help = "So many of the slowest steps; default 20."},
+	 .help = "So many of the slowest steps, of several ranks the one that the others waited "
+		 "for; default 20."},
 	{.name = "bins",
 	 .type = PARAM_INT,
 	 .hi = VERDICT_BINS_MAX,

@@ -100,14 +100,33 @@ static void routes_welcome(struct server *s, struct http_reply *reply)
 {
 	static const char page[] =
 		"<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>lapse</title>"
-		"<meta http-equiv=\"refresh\" content=\"0;url=/\"><p><a href=\"/\">Go on</a></p>";
-	char cookie[GUARD_TOKEN_MAX + 128];
+		"<meta http-equiv=\"refresh\" content=\"0;url=./\"><p><a href=\"./\">Go on</a></p>";
+	char cookie[SERVER_COOKIE_MAX];
 
-	server_cookie(s, cookie, sizeof(cookie));
+	server_cookie(s, true, cookie);
 	reply->type = "text/html; charset=utf-8";
 	reply->text = page;
 	reply->text_len = sizeof(page) - 1;
 	http_header(reply, "Set-Cookie", cookie);
+}
+
+/* An old cookie is deleted: pages that were open before the server was started anew send it on
+ * and on. One that was seen already without the wait, in which a new one may be set. */
+static void routes_refuse(struct server *s, const struct guard_request *q, enum guard_answer answer,
+			  bool is_guess, struct http_reply *reply)
+{
+	const struct guard_text *text = guard_text(answer);
+	char cookie[SERVER_COOKIE_MAX];
+
+	if (is_guess)
+		routes_sleep(ROUTES_WRONG_NS);
+	reply_error(reply, text->status, text->code, "%s", text->message);
+	if (text->status == 401)
+		http_header(reply, "WWW-Authenticate", "Bearer realm=\"lapse\"");
+	if (answer == GUARD_WRONG_TOKEN && guard_cookie_is_wrong(&s->rules, q)) {
+		server_cookie(s, false, cookie);
+		http_header(reply, "Set-Cookie", cookie);
+	}
 }
 
 /* false: the reply is given. Requests that no route would answer only look. */
@@ -131,9 +150,9 @@ static bool routes_may(struct server *s, const struct http_request *r, bool has_
 		.content_type = http_field(r, "Content-Type"),
 	};
 	enum guard_answer answer;
-	const struct guard_text *text;
+	bool is_guess;
 
-	if (!server_check(s, &q, &answer)) {
+	if (!server_check(s, &q, &answer, &is_guess)) {
 		reply_error(reply, 429, "too-fast",
 			    "Too many wrong tokens came from your address; wait a minute.");
 		http_header(reply, "Retry-After", "60");
@@ -141,16 +160,10 @@ static bool routes_may(struct server *s, const struct http_request *r, bool has_
 	}
 	if (answer == GUARD_PASS)
 		return true;
-	if (answer == GUARD_SET_COOKIE) {
+	if (answer == GUARD_SET_COOKIE)
 		routes_welcome(s, reply);
-		return false;
-	}
-	if (answer == GUARD_WRONG_TOKEN)
-		routes_sleep(ROUTES_WRONG_NS);
-	text = guard_text(answer);
-	reply_error(reply, text->status, text->code, "%s", text->message);
-	if (text->status == 401)
-		http_header(reply, "WWW-Authenticate", "Bearer realm=\"lapse\"");
+	else
+		routes_refuse(s, &q, answer, is_guess, reply);
 	return false;
 }
 

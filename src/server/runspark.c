@@ -55,8 +55,8 @@ static const struct server_part runspark_part = {.make = runspark_make, .done = 
 /* The series that stands for the metric, as in the index. */
 struct runspark_pick {
 	const char *name;
-	bool found, has_labels;
-	int64_t rank;
+	bool found;
+	struct store_standing standing;
 	struct store_ref ref;
 	enum sink_kind kind;
 };
@@ -64,17 +64,13 @@ struct runspark_pick {
 static int runspark_series(void *arg, const struct store_series *s)
 {
 	struct runspark_pick *p = arg;
-	bool has_labels = s->labels[0] != '\0';
 
 	if (strcmp(s->name, p->name) || s->kind == SINK_HISTOGRAM)
 		return 0;
-	if (p->found && has_labels == p->has_labels && (uint64_t)s->rank >= (uint64_t)p->rank)
-		return 0;
-	if (p->found && has_labels && !p->has_labels)
+	if (p->found && !store_standing_is_before(store_standing(s), p->standing))
 		return 0;
 	p->found = true;
-	p->has_labels = has_labels;
-	p->rank = s->rank;
+	p->standing = store_standing(s);
 	p->ref = (struct store_ref){s->host, s->id};
 	p->kind = s->kind;
 	return 0;

@@ -30,7 +30,8 @@
 
 /* ---- the guard ---------------------------------------------------------------------------- */
 
-bool server_check(struct server *s, const struct guard_request *r, enum guard_answer *ret)
+bool server_check(struct server *s, const struct guard_request *r, enum guard_answer *ret,
+		  bool *ret_guess)
 {
 	bool acts = strcmp(r->method, "GET") && strcmp(r->method, "HEAD");
 	bool must_wait;
@@ -42,21 +43,23 @@ bool server_check(struct server *s, const struct guard_request *r, enum guard_an
 	if (must_wait)
 		return false;
 	*ret = guard_check(&s->rules, r);
+	*ret_guess = false;
 	if (*ret == GUARD_WRONG_TOKEN) {
 		pthread_mutex_lock(&s->lock);
-		guard_wrong_add(&s->wrongs, &r->from, now_read(CLOCK_MONOTONIC));
+		*ret_guess = guard_wrong_count(&s->wrongs, &s->rules, r, now_read(CLOCK_MONOTONIC));
 		pthread_mutex_unlock(&s->lock);
 	}
 	return true;
 }
 
-void server_cookie(const struct server *s, char *out, size_t cap)
+void server_cookie(const struct server *s, bool is_set, char out[SERVER_COOKIE_MAX])
 {
 	char name[GUARD_COOKIE_MAX];
 
 	guard_cookie_name(s->port, name);
-	snprintf(out, cap, "%s=%s; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000%s", name,
-		 s->token, s->rules.has_tls ? "; Secure" : "");
+	snprintf(out, SERVER_COOKIE_MAX, "%s=%s; HttpOnly; SameSite=Strict; Path=/; Max-Age=%s%s",
+		 name, is_set ? s->token : "", is_set ? "2592000" : "0",
+		 s->rules.has_tls ? "; Secure" : "");
 }
 
 const char *server_page_token(const struct server *s)
@@ -94,7 +97,7 @@ static bool server_is_loopback(const char *address)
 {
 	struct in_addr four;
 
-	return !address || !strcmp(address, "::1") || !strcasecmp(address, "localhost") ||
+	return !address || !strcmp(address, "::1") ||
 	       (inet_pton(AF_INET, address, &four) == 1 && ntohl(four.s_addr) >> 24 == 127);
 }
 
@@ -325,6 +328,8 @@ static struct server *server_new(const struct server_options *o)
 	pthread_condattr_t attr;
 
 	s->o = *o;
+	if (o->address && !strcasecmp(o->address, "localhost"))
+		s->o.address = NULL;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->index_lock, NULL);
 	pthread_mutex_init(&s->parts_lock, NULL);

@@ -24,7 +24,7 @@
 struct server_options {
 	const char *const *roots; /* folders of runs, at least one */
 	size_t n_roots;
-	const char *address;      /* NULL: 127.0.0.1 and ::1 */
+	const char *address;      /* NULL, "localhost": 127.0.0.1 and ::1 */
 	int port;                 /* -1: the first free one from SERVER_PORT on; 0: any */
 	const char *const *hosts; /* allowed in Host beside loopback's */
 	size_t n_hosts;

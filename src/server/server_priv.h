@@ -53,11 +53,14 @@ struct server {
 	bool is_stopping;
 };
 
-/* May the request pass, counting wrong tokens? false: its address must wait. */
-bool server_check(struct server *s, const struct guard_request *r, enum guard_answer *ret);
+/* May the request pass, counting wrong tokens? false: its address must wait. *ret_guess: it
+ * has a wrong token that is new. */
+bool server_check(struct server *s, const struct guard_request *r, enum guard_answer *ret,
+		  bool *ret_guess);
 
-/* The field Set-Cookie with the token. */
-void server_cookie(const struct server *s, char *out, size_t cap);
+/* The field Set-Cookie: with the token, or to delete the cookie. */
+#define SERVER_COOKIE_MAX (GUARD_TOKEN_MAX + 128)
+void server_cookie(const struct server *s, bool is_set, char out[SERVER_COOKIE_MAX]);
 
 /* serverrun.c: let go of runs that are being written and that nobody asks for; the end. */
 void server_runs_tick(void *server);

@@ -214,7 +214,7 @@ static void stats_ask(const struct route_ask *a, const struct runview *v, struct
 	if (!ask_get(a, v, &ask, reply))
 		return;
 	querydata_init(&q, v);
-	if (ask_choose(a, &q, ASK_SERIES_MAX, &series, reply) && !stats_has_rates(&q, reply) &&
+	if (ask_choose(a, &q, &ask_lines, &series, reply) && !stats_has_rates(&q, reply) &&
 	    server_heavy_begin(a->server, reply)) {
 		stats_write(&q, &ask, &series, reply);
 		server_heavy_end(a->server);

@@ -62,38 +62,69 @@ static int64_t stepread_end(int64_t start_ns, double ns)
 
 /* ---- the steady part ----------------------------------------------------------------- */
 
-static const struct store_series *stepread_lowest(const struct runview *v)
+struct stepread_whole {
+	uint64_t count;
+	int64_t step_min, step_max, from_ns, to_ns;
+	bool has_number; /* each of them has one */
+};
+
+/* The lowest rank that has steps: as a number that is highest where it is not known. */
+static uint64_t stepread_lowest(const struct runview *v)
 {
-	const struct store_series *best = NULL, *s;
-	int64_t rank = INT64_MAX;
+	uint64_t rank = UINT64_MAX;
 	size_t i;
 
+	for (i = 0; i < v->n_processes; i++)
+		if ((uint64_t)v->processes[i].rank < rank && stepread_series(v, &v->processes[i]))
+			rank = (uint64_t)v->processes[i].rank;
+	return rank;
+}
+
+/* The steps of all attempts of a rank as one. */
+static int stepread_attempts(const struct runview *v, uint64_t rank,
+			     const struct store_range *range, struct stepread_whole *ret,
+			     struct err *e)
+{
+	struct stepread_whole w = {0, INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN, true};
+	const struct store_series *s;
+	struct store_bucket b;
+	int64_t end;
+	size_t i;
+	int err;
+
 	for (i = 0; i < v->n_processes; i++) {
-		s = stepread_series(v, &v->processes[i]);
-		if (s && (!best || v->processes[i].rank < rank)) {
-			best = s;
-			rank = v->processes[i].rank;
-		}
+		s = (uint64_t)v->processes[i].rank == rank ? stepread_series(v, &v->processes[i])
+							   : NULL;
+		err = s ? stepread_total(v, s, range, &b, e) : 0;
+		if (err)
+			return err;
+		if (!s || b.count == 0)
+			continue;
+		end = stepread_end(b.time_max, fmax(b.last, 0));
+		w.count += b.count;
+		w.has_number = w.has_number && b.step_min != SINK_STEP_NONE;
+		w.step_min = b.step_min < w.step_min ? b.step_min : w.step_min;
+		w.step_max = b.step_max > w.step_max ? b.step_max : w.step_max;
+		w.from_ns = b.time_min < w.from_ns ? b.time_min : w.from_ns;
+		w.to_ns = end > w.to_ns ? end : w.to_ns;
 	}
-	return best;
+	*ret = w;
+	return 0;
 }
 
 int stepread_steady(const struct runview *v, int64_t from, int64_t to, struct stepread_steady *ret,
 		    struct err *e)
 {
-	const struct store_series *s = stepread_lowest(v);
+	uint64_t rank = stepread_lowest(v);
 	struct stepread_steady r = {0};
 	struct store_range range = {0};
-	struct store_bucket all = {0};
+	struct stepread_whole all;
 	int64_t end = v->run.end_ns ? v->run.end_ns : INT64_MAX;
-	int err;
+	int err = stepread_attempts(v, rank, NULL, &all, e);
 
-	if (s) {
-		err = stepread_total(v, s, NULL, &all, e);
-		if (err)
-			return err;
-	}
-	if (!s || all.count == 0 || all.step_min == SINK_STEP_NONE) {
+	if (err)
+		return err;
+	if (all.count == 0 || !all.has_number) {
 		r.from_ns = v->run.start_ns;
 		r.to_ns = end;
 		if (v->run.end_ns)
@@ -106,11 +137,11 @@ int stepread_steady(const struct runview *v, int64_t from, int64_t to, struct st
 	r.step_last = to >= 0 ? to : all.step_max;
 	range = (struct store_range){
 		.by_step = true, .step_min = r.step_first, .step_max = r.step_last};
-	err = stepread_total(v, s, &range, &all, e);
+	err = stepread_attempts(v, rank, &range, &all, e);
 	if (err)
 		return err;
-	r.from_ns = all.count ? all.time_min : 0;
-	r.to_ns = all.count ? stepread_end(all.time_max, fmax(all.last, 0)) : -1;
+	r.from_ns = all.count ? all.from_ns : 0;
+	r.to_ns = all.count ? all.to_ns : -1;
 	*ret = r;
 	return 0;
 }
@@ -250,6 +281,22 @@ static int stepread_compare(const void *a, const void *b)
 				     ((const struct stepread_rank *)b)->process);
 }
 
+/* Of a rank that began again the newest attempt alone: they are no ranks beside each other. */
+static void stepread_newest(struct stepread *r)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < r->n_ranks; i++) {
+		const struct store_process *p = r->ranks[i].process;
+
+		if (n == 0 || p->rank < 0 || r->ranks[n - 1].process->rank != p->rank)
+			r->ranks[n++].process = p;
+		else if (p->start_ns > r->ranks[n - 1].process->start_ns)
+			r->ranks[n - 1].process = p;
+	}
+	r->n_ranks = n;
+}
+
 static void stepread_ranks(struct stepread *r, const struct runview *v, int64_t rank)
 {
 	size_t i;
@@ -261,6 +308,7 @@ static void stepread_ranks(struct stepread *r, const struct runview *v, int64_t 
 			r->ranks[r->n_ranks++].process = &v->processes[i];
 	if (r->n_ranks > 0)
 		qsort(r->ranks, r->n_ranks, sizeof(*r->ranks), stepread_compare);
+	stepread_newest(r);
 }
 
 /* Which steps of a process: asked for, steady, and no more than there is room for. */

@@ -18,8 +18,8 @@
 /* The series of steps of a process; NULL: it has none. */
 const struct store_series *stepread_series(const struct runview *v, const struct store_process *p);
 
-/* The steady part of a run, by the steps of its lowest rank; without steps all but the first
- * tenth of its time. from, to: steps asked for; -1: not given. */
+/* The steady part of a run, by the steps of all attempts of its lowest rank; without steps all
+ * but the first tenth of its time. from, to: steps asked for; -1: not given. */
 struct stepread_steady {
 	bool has_steps;
 	int64_t step_first, step_last, from_ns, to_ns;
@@ -28,7 +28,7 @@ int stepread_steady(const struct runview *v, int64_t from, int64_t to, struct st
 		    struct err *e);
 
 struct stepread_rank {
-	const struct store_process *process; /* of the view */
+	const struct store_process *process; /* of the view; of a rank its newest attempt */
 	size_t steps;
 };
 

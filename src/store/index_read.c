@@ -19,8 +19,8 @@ struct index_pick {
 	struct store_ref ref;
 	char *name, *unit;
 	enum sink_kind kind;
-	bool has_labels, is_probe;
-	int64_t rank;
+	bool is_probe;
+	struct store_standing standing;
 };
 
 struct index_picks {
@@ -36,16 +36,6 @@ static bool index_is_metric(const struct store_series *s)
 	       (s->kind == SINK_SPAN && strcmp(s->name, "step") == 0);
 }
 
-/* Is s rather shown than p? Unknown ranks come last. */
-static bool index_is_better(const struct store_series *s, const struct index_pick *p)
-{
-	bool has_labels = s->labels[0] != '\0';
-
-	if (has_labels != p->has_labels)
-		return p->has_labels;
-	return (uint64_t)s->rank < (uint64_t)p->rank;
-}
-
 static int index_pick(void *arg, const struct store_series *s)
 {
 	struct index_picks *x = arg;
@@ -56,7 +46,7 @@ static int index_pick(void *arg, const struct store_series *s)
 		return 0;
 	if (map_get(&x->by_name, s->name, strlen(s->name), &at)) {
 		p = &x->v[at];
-		if (!index_is_better(s, p))
+		if (!store_standing_is_before(store_standing(s), p->standing))
 			return 0;
 		free(p->unit);
 	} else {
@@ -68,9 +58,8 @@ static int index_pick(void *arg, const struct store_series *s)
 	p->ref = (struct store_ref){s->host, s->id};
 	p->unit = xstrdup(s->unit);
 	p->kind = s->kind;
-	p->has_labels = s->labels[0] != '\0';
 	p->is_probe = strcmp(s->source, "probe") == 0;
-	p->rank = s->rank;
+	p->standing = store_standing(s);
 	return 0;
 }
 

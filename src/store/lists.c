@@ -378,6 +378,7 @@ static int lists_one_series(void *arg, struct hosts_one *h, unsigned host, sqlit
 	s.source = db_text(st, 7);
 	s.rank = sqlite3_column_type(st, 8) == SQLITE_NULL ? -1 : sqlite3_column_int64(st, 8);
 	s.role = db_text(st, 9);
+	s.began_ns = sqlite3_column_int64(st, 10);
 	if (s.id && s.id <= l->n) {
 		s.count = l->counts[s.id - 1].all;
 		s.lost = l->counts[s.id - 1].lost;
@@ -391,10 +392,29 @@ static int lists_host_series(struct store_reader *r, unsigned host,
 {
 	return lists_walk(&r->hosts[host], host,
 			  "SELECT s.id, s.process, s.name, s.labels, s.unit, s.help,"
-			  " s.kind, s.source, p.rank, p.role FROM series s"
+			  " s.kind, s.source, p.rank, p.role, p.start_ns FROM series s"
 			  " LEFT JOIN process p ON p.id = s.process"
 			  " WHERE s.id > ?1 AND s.seq > ?2 AND s.seq <= ?3 ORDER BY s.id",
 			  bounds, lists_one_series, l, e);
+}
+
+struct store_standing store_standing(const struct store_series *s)
+{
+	return (struct store_standing){s->labels[0] != '\0', s->rank, s->began_ns};
+}
+
+bool store_standing_is_before(struct store_standing a, struct store_standing b)
+{
+	if (a.has_labels != b.has_labels)
+		return b.has_labels;
+	if (a.rank != b.rank)
+		return (uint64_t)a.rank < (uint64_t)b.rank;
+	return a.began_ns > b.began_ns;
+}
+
+bool store_series_is_before(const struct store_series *a, const struct store_series *b)
+{
+	return store_standing_is_before(store_standing(a), store_standing(b));
 }
 
 int store_reader_series(struct store_reader *r, int (*fn)(void *arg, const struct store_series *s),

@@ -20,9 +20,10 @@ static const char *const newer_sql[NEWER_N] = {
 		       " FROM chunk WHERE series = ?1 ORDER BY ordinal DESC LIMIT 1",
 	[NEWER_FROM] = "SELECT " CHUNKROW_COLUMNS
 		       " FROM chunk WHERE series = ?1 AND ordinal >= ?2 ORDER BY ordinal LIMIT 1",
-	[NEWER_SERIES] = "SELECT s.process, p.rank, p.role, s.name, s.labels, s.unit, s.help,"
-			 " s.source FROM series s LEFT JOIN process p ON p.id = s.process"
-			 " WHERE s.id = ?1",
+	[NEWER_SERIES] =
+		"SELECT s.process, p.rank, p.start_ns, p.role, s.name, s.labels, s.unit, s.help,"
+		" s.source FROM series s LEFT JOIN process p ON p.id = s.process"
+		" WHERE s.id = ?1",
 };
 
 /* ---- a host --------------------------------------------------------------------------------- */

@@ -27,10 +27,11 @@ static int newerseries_define(struct newer *w, uint32_t id)
 		s->process = (uint32_t)sqlite3_column_int64(st, 0);
 		s->rank = sqlite3_column_type(st, 1) == SQLITE_NULL ? -1
 								    : sqlite3_column_int64(st, 1);
+		s->began_ns = sqlite3_column_int64(st, 2);
 		buf_reset(&w->text);
 		for (i = 0; i < ARRAY_LEN(texts); i++) {
 			at[i] = w->text.len;
-			buf_puts(&w->text, db_text(st, (int)i + 2));
+			buf_puts(&w->text, db_text(st, (int)i + 3));
 			buf_append(&w->text, "", 1);
 		}
 		if (w->text.error)

@@ -203,6 +203,7 @@ struct store_series {
 	uint32_t process;
 	int64_t rank;     /* of the process */
 	const char *role; /* of the process */
+	int64_t began_ns; /* the process; 0: nobody knows */
 	const char *name, *labels, *unit, *help, *source;
 	enum sink_kind kind;
 	uint64_t count; /* points stored, with those that are gone by now */
@@ -211,6 +212,17 @@ struct store_series {
 };
 int store_reader_series(struct store_reader *r, int (*fn)(void *arg, const struct store_series *s),
 			void *arg, struct err *e);
+
+/* Which series of a name stands for all where one is told of: without labels before with, the
+ * lowest rank, unknown ones last, and of a rank that began again its newest attempt: the
+ * process that began last. */
+struct store_standing {
+	bool has_labels;
+	int64_t rank, began_ns;
+};
+struct store_standing store_standing(const struct store_series *s);
+bool store_standing_is_before(struct store_standing a, struct store_standing b);
+bool store_series_is_before(const struct store_series *a, const struct store_series *b);
 
 /* Which points. Zero-initialise, then set what you need. */
 struct store_range {

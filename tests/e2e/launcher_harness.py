@@ -84,6 +84,42 @@ def launcher(tmp_path):
     return one
 
 
+def memory_group():
+    """Make a control group with 48 MiB of memory; (folder, kind) or a reason why not."""
+    for base, limit, kind in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "v1"),
+                              ("/sys/fs/cgroup", "memory.max", "v2")):
+        group = Path(base) / f"lapse-test-{os.getpid()}-{time.monotonic_ns()}"
+        try:
+            group.mkdir()
+        except OSError as error:
+            reason = str(error)
+            continue
+        try:
+            (group / limit).write_text(str(48 << 20))
+            return group, kind
+        except OSError as error:
+            reason = str(error)
+            group.rmdir()
+    return None, reason
+
+
+@pytest.fixture
+def group():
+    folder, kind = memory_group()
+    if folder is None:
+        pytest.skip("may not make a memory control group: " + kind)
+    yield folder
+    wait_for(lambda: not (folder / "cgroup.procs").read_text().strip())
+    folder.rmdir()
+
+
+EAT = "import time; time.sleep(0.3); a = [bytearray(b'x' * (1 << 20)) for _ in range(400)]"
+
+
+def in_group(folder):
+    return lambda: (folder / "cgroup.procs").write_text("0")
+
+
 def script(folder, name, text):
     path = folder / name
     path.write_text(textwrap.dedent(text))

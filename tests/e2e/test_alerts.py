@@ -127,6 +127,55 @@ def test_the_last_silence_holds(lapse):
     assert silence(one, 0) == (None, str(later))
 
 
+def add_alert(folder, host, like, **others):
+    """An alert of a run that has ended, in the file of a host, as it is told of another."""
+    with sqlite3.connect(folder / f"{host}.db") as db:
+        db.execute("INSERT INTO event (seq, process, time_ns, severity, kind, text, attrs) "
+                   "VALUES ((SELECT COALESCE(MAX(seq), 0) + 1 FROM event), 1, ?, 2, 'alert', 'x', ?)",
+                   (int(like["since_ns"]), json.dumps({**like, "host": host, **others})))
+
+
+def test_a_silence_is_of_one_host(lapse):
+    """The same GPU of another host, or what has no series there, is as loud as before."""
+    assert lapse(*LONG, "--hosts", "2", "--fault", "hot-gpu").returncode == 0
+    run = lapse.run_ids()[0]
+    folder = lapse.runs / run
+    hot = lapse.json("alerts")["alerts"][0]
+    with sqlite3.connect(folder / f"{hot['host']}.db") as db:
+        like = json.loads(db.execute("SELECT attrs FROM event WHERE kind = 'alert'").fetchone()[0])
+    other = {"node0": "node1", "node1": "node0"}[hot["host"]]
+    add_alert(folder, other, like, alert="gpu-hot-aaaaaa")
+    add_alert(folder, other, like, alert="gpu-hot-bbbbbb", series_id=like["series_id"] + 1)
+    for host in ("node0", "node1"):
+        add_alert(folder, host, like, alert=f"drops-{host}", rule="drops", series="", series_id=0)
+
+    def silent():
+        return {a["id"] for a in lapse.json("alerts")["alerts"] if a["silenced_until_ns"]}
+
+    def said(body):
+        status, answer = post(server, run, "silence", body)
+        assert status == 200
+        return answer["series"], answer["host"]
+
+    with Serving(lapse) as server:
+        assert silent() == set()
+        assert said({"alert": hot["id"], "for_s": 60}) == (like["series"], hot["host"])
+        assert silent() == {hot["id"]}
+        assert said({"alert": "drops-node1", "for_s": 60}) == (None, "node1")
+        assert silent() == {hot["id"], "drops-node1"}
+        assert all(r["silenced_until_ns"] is None for r in lapse.json("alerts")["rules"])
+        assert said({"rule": "drops", "for_s": 60}) == (None, None)
+        assert said({"alert": "drops-node0", "for_s": 0}) == (None, "node0")
+        assert silent() == {hot["id"], "drops-node1"}
+        # A line of an older version: all that are written so.
+        with (folder / "alerts.ack").open("a") as log:
+            log.write(json.dumps({"do": "silence", "rule": "gpu-hot", "series": like["series"],
+                                  "until_ns": str(2**62)}) + "\n")
+        assert silent() == {hot["id"], "gpu-hot-aaaaaa", "gpu-hot-bbbbbb", "drops-node1"}
+        assert said({"alert": "gpu-hot-bbbbbb", "for_s": 0}) == (like["series"], other)
+        assert silent() == {hot["id"], "gpu-hot-aaaaaa", "drops-node1"}
+
+
 def test_a_pipe_instead_of_words(lapse):
     """A folder from elsewhere may have one: nobody waits for who writes into it."""
     assert lapse(*LONG, "--fault", "hot-gpu").returncode == 0
@@ -258,6 +307,25 @@ def test_one_rule_off_and_nonsense(lapse, sick):
     for said in ('no alert "nun", did you mean "nan"?', 'no alert "stal", did you mean "stall"?',
                  "gpu-hot=x"):
         assert said in log, log
+
+
+def test_settings_of_a_run_with_an_agent_that_is_there(lapse, sick):
+    """They go with the run; the next one has the agent's again."""
+    done, answer = record(lapse, sick, "nan")
+    assert done.returncode == 0 and rules(answer) == ["nan"]
+    agent = lapse.agent_pid()
+    assert agent
+    done, answer = record(lapse, sick, "nan", options=settings(
+        lapse, "gpu-hot=70", "nun=3", more="  off: [nan]\n"))
+    assert done.returncode == 0 and answer["alerts"] == []
+    state = {r["rule"]: (r["state"], r["test"]) for r in answer["rules"]}
+    assert state["nan"][0] == "off" and "70" in state["gpu-hot"][1]
+    assert 'no alert "nun"' in (lapse.rendezvous / "agent.log").read_text()
+    done, answer = record(lapse, sick, "nan", options=settings(lapse, more="  enabled: false\n"))
+    assert done.returncode == 0 and not answer["watched"]
+    done, answer = record(lapse, sick, "nan")
+    assert done.returncode == 0 and rules(answer) == ["nan"]
+    assert lapse.agent_pid() == agent
 
 
 @pytest.mark.kill

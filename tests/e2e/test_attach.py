@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+# pylint: disable=redefined-outer-name # pytest fixtures
+from launcher_harness import EAT, group
+
 KERNEL = tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2])
 
 
@@ -72,6 +75,20 @@ def test_killed(lapse, child):
     process.wait()
     run = left(lapse, watcher)
     assert (run["outcome"], run["signal"]) == ("signaled", "SIGTERM")
+
+
+def test_killed_for_memory_and_not_reaped(lapse, child, group):
+    """The status stays untold: the kernel's log says it all the same."""
+    if not os.access("/dev/kmsg", os.R_OK) or os.stat("/proc/self/ns/pid").st_ino != 0xEFFFFFFC:
+        pytest.skip("the kernel's log cannot be read, or its pids are not ours")
+    process = child("import sys; sys.stdin.read()\n" + EAT)
+    (group / "cgroup.procs").write_text(str(process.pid))
+    watcher = attach(lapse, process.pid)
+    process.stdin.close()
+    run = left(lapse, watcher)
+    assert (run["outcome"], run["signal"]) == ("oom", "SIGKILL")
+    assert f"Killed process {process.pid}" in run["evidence"]
+    process.wait()
 
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])

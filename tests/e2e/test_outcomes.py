@@ -32,10 +32,31 @@ def test_exit_status_is_there_at_once(lapse):
 
 @pytest.mark.alone
 def test_nothing_happens_for_too_long(lapse):
-    assert lapse("run", "--stall-after", "1", "--", "sleep", "8").returncode == 0
+    script = "sleep 8; exit 3"
+    assert lapse("run", "--stall-after", "1", "--", "sh", "-c", script).returncode == 3
     shown = last(lapse)
-    assert shown["outcome"] == "hung"
+    assert (shown["outcome"], shown["exit_code"]) == ("hung", 3)
+    assert "no CPU use" in shown["evidence"] and "exited with status 3" in shown["evidence"]
     assert "hung" in kinds(shown)
+
+
+@pytest.mark.alone
+def test_killed_while_nothing_happens(lapse):
+    script = "sleep 5; kill -9 $$"
+    assert lapse("run", "--stall-after", "1", "--", "sh", "-c", script).returncode == -9
+    shown = last(lapse)
+    assert (shown["outcome"], shown["signal"]) == ("hung", "SIGKILL")
+    assert "killed by SIGKILL" in shown["evidence"]
+
+
+@pytest.mark.alone
+def test_quiet_but_it_ended_well(lapse):
+    """It waited for something, somewhere else."""
+    assert lapse("run", "--stall-after", "1", "--", "sleep", "5").returncode == 0
+    shown = last(lapse)
+    assert (shown["outcome"], shown["exit_code"], shown["evidence"]) == ("exited", 0, "")
+    assert "hung" in kinds(shown)
+    assert lapse.json("alerts", "last")["alerts"] == []
 
 
 @pytest.mark.alone

@@ -279,7 +279,7 @@ def test_token(lapse):
         assert error(server.get("/healthz?token=" + token)) == (401, "no-token")
         welcome = server.get("/?token=" + token)
         cookie = welcome.head["set-cookie"]
-        assert welcome.status == 200 and b'content="0;url=/"' in welcome.body
+        assert welcome.status == 200 and b'content="0;url=./"' in welcome.body
         assert cookie.startswith(f"lapse_{server.port}={token};")
         assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Secure" not in cookie
         cookie = cookie.partition(";")[0]
@@ -293,8 +293,9 @@ def test_token(lapse):
 def test_wrong_tokens_make_wait(lapse):
     with Serving(lapse, "--host", "0.0.0.0") as server:
         token = server.url.rpartition("=")[2]
-        for _ in range(10):
-            assert error(server.get("/healthz", Authorization="Bearer wrong")) == (401, "wrong-token")
+        for i in range(10):
+            answer = server.get("/healthz", Authorization=f"Bearer wrong{i}")
+            assert error(answer) == (401, "wrong-token")
         answer = server.get("/healthz", Authorization="Bearer " + token)
         assert error(answer) == (429, "too-fast") and answer.head["retry-after"] == "60"
 

@@ -230,12 +230,44 @@ def test_a_thousand_series(lapse):
         series = ask(server, run, "series")["series"]
         assert len(series) >= 1000
         message = wrong(server, run, "query", ("series", "*"), code="too-many-series")
-        assert str(len(series)) in message and "128" in message
+        assert str(len(series)) in message and "128" in message and "4096" in message
+        message = wrong(server, run, "query", ("series", "*"), ("group", "none"), code="too-many-series")
+        assert f"{len(series)} series make" in message and "128" in message and "4096" in message
         wrong(server, run, "stats", ("series", "*"), code="too-many-series")
         some = [("id", s["id"]) for s in series[-128:]]
         assert len(ask(server, run, "query", *some)["series"]) == 128
         largest = ask(server, run, "query", ("points", "8192"), ("id", "x/1"), *some)
         assert largest["unmatched"] == ["x/1"] and len(largest["series"]) == 128
+
+
+def test_a_band_of_many_ranks(lapse):
+    """A line that is made of more series than lines may be asked for: those of every rank."""
+    run = lapse.json("simulate", "-n", 30, "--ranks", 160, "--hosts", 4, "--gpus", 8)["id"]
+    export = lapse("export", "--to", "csv", "--series", "loss", run, check=True).stdout
+    values = {}
+    for row in csv.DictReader(export.splitlines()):
+        values.setdefault(int(row["step"]), {})[int(row["rank"])] = float(row["value"])
+    assert len(values) == 30 and all(len(of) == 160 for of in values.values())
+    with Serving(lapse) as server:
+        asked = [("series", "loss"), ("axis", "step"), ("points", "8192")]
+        assert "group" in wrong(server, run, "query", *asked, code="too-many-series")
+        told = ask(server, run, "query", *asked, ("group", "none"))
+        (band,), members = told["groups"], told["members"]
+        assert len(members) == 160 and told["grid"]["width"] == 1
+        assert band["x"] == sorted(values) and set(band["series"]) == {160}
+        for i, of in enumerate(values[step] for step in sorted(values)):
+            assert (band["min"][i], band["max"][i]) == (min(of.values()), max(of.values()))
+            assert math.isclose(band["mean"][i], math.fsum(of.values()) / 160, rel_tol=1e-12)
+            assert of[members[band["min_of"][i]]["rank"]] == min(of.values())
+            assert of[members[band["max_of"][i]]["rank"]] == max(of.values())
+        # All members' buckets are held at once: no more than of 128 series by themselves.
+        by_time = ask(server, run, "query", ("series", "loss"), ("points", "8192"), ("group", "none"))
+        assert 3000 < by_time["grid"]["n"] <= 128 * 8192 // 160
+        # A line a rank would be too many; those of hosts are not.
+        message = wrong(server, run, "query", *asked, ("group", "rank"), code="too-many-series")
+        assert "160 series make 160 groups" in message
+        hosts = ask(server, run, "query", *asked, ("group", "host"))["groups"]
+        assert [set(g["series"]) for g in hosts] == [{40}] * 4
 
 
 # ---- what is asked wrongly -----------------------------------------------------------------

@@ -485,10 +485,67 @@ def test_guessing_is_slow_and_then_refused(closed):
         assert closed.get(where, Cookie="lapse=" + TOKEN[:-1] + "x").status == 429
 
 
+def test_old_cookies_lock_nobody_out(lapse):
+    """A server that is started anew has another token; pages that are open from before ask on
+    with their cookie, every few seconds, from the address of others."""
+    lapse.runs.mkdir()
+    with Serving(lapse, "--host", "0.0.0.0") as first:
+        old = first.get("/?" + first.url.partition("?")[2]).head["set-cookie"].partition(";")[0]
+        assert first.get("/healthz", Cookie=old).status == 200
+        port = first.port
+    with Serving(lapse, "--host", "0.0.0.0", "--port", str(port)) as second:
+        token = second.url.rpartition("=")[2]
+        assert second.port == port and token not in old
+        took = []
+        for i in range(25):
+            begin = time.monotonic()
+            answer = second.get("/api/v1/runs", Cookie=old)
+            assert code(answer) == (401, "wrong-token"), i
+            assert answer.head["set-cookie"] == (
+                f"lapse_{port}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0")
+            took.append(time.monotonic() - begin)
+        assert took[0] >= 0.2 and min(took) < 0.2  # only the first one is a guess
+        # So does a program with an old token.
+        for _ in range(15):
+            answer = second.get("/metrics", Authorization="Bearer " + old.partition("=")[2])
+            assert answer.status == 401 and "set-cookie" not in answer.head
+        assert second.get("/healthz", Authorization="Bearer " + token).status == 200
+        assert second.get("/healthz", Cookie=f"lapse_{port}={token}").status == 200
+        answer = second.get(f"/?token={token}", Cookie=old)
+        assert answer.status == 200 and token in answer.head["set-cookie"]
+        # A wrong link leaves a good cookie alone.
+        answer = second.get("/?token=wrong", Cookie=f"lapse_{port}={token}")
+        assert answer.status == 401 and "set-cookie" not in answer.head
+
+
+def test_cookies_are_no_way_to_guess(closed):
+    """Different ones count like any other token."""
+    statuses = [closed.get("/healthz", Cookie=f"lapse_{closed.port}={TOKEN[:-1]}{i}").status
+                for i in range(12)]
+    assert statuses == [401] * 10 + [429] * 2
+    assert closed.get("/healthz", Authorization="Bearer " + TOKEN).status == 429
+
+
 def test_guesses_of_all_lengths(closed):
     for guess in ("", " ", "x" * 8000, TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "\x7f"):
         answer = closed.get("/api/v1/info", Authorization="Bearer " + guess)
         assert answer.status == 401, guess[:40]
+
+
+def test_pages_lead_to_nothing_above_their_prefix(closed):
+    """Behind a proxy the server's / may be another's /lapse/."""
+    for path in ("/?token=" + TOKEN, "/"):
+        body = closed.get(path, Authorization="Bearer " + TOKEN).body.decode()
+        links = re.findall(r"""(?:href|src|url)=["']?([^"'> ]*)""", body)
+        assert links and not [x for x in links if x.startswith("/")], links
+
+
+def test_localhost_is_this_machine_only(lapse):
+    lapse.runs.mkdir()
+    with Serving(lapse, "--host", "LocalHost") as server:
+        assert server.host == "127.0.0.1" and "token" not in server.url
+        assert server.get("/healthz", Host="localhost").status == 200
+        assert server.get("/healthz", Host="192.0.2.7").status == 421
 
 
 # ---- what is stored is text --------------------------------------------------------------

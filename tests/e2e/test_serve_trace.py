@@ -2,6 +2,7 @@
 """Artifacts, files and views of traces over HTTP; where a step's time goes; runs beside each
 other. Traces are those of trace_maker.py, and real ones where there are any."""
 import contextlib
+import csv
 import gzip
 import json
 import os
@@ -421,8 +422,22 @@ def test_verdict_of_nothing(served, query):
 
 def test_verdict_names_the_trace(served):
     verdict = served.get(path(served, "verdict", query="?from=1&to=3&slowest=50")).json()
-    assert {(s["rank"], s["step"], a["name"]) for s in verdict["slowest"] for a in s["artifacts"]} == {
-        (rank, step, TRACE.replace("rank_0", f"rank_{rank}")) for rank in (0, 1) for step in (1, 2, 3)}
+    assert {s["step"]: [a["name"] for a in s["artifacts"]] for s in verdict["slowest"]} == {
+        s["step"]: [TRACE.replace("rank_0", f"rank_{s['rank']}")] for s in verdict["slowest"]}
+    assert sorted(s["step"] for s in verdict["slowest"]) == [1, 2, 3]
+
+
+def test_verdict_slowest_of_ranks(served, lapse):
+    """Each step once, as of the rank that waited least for the other."""
+    verdict = served.get(path(served, "verdict", query="?slowest=200")).json()
+    steps = {s["step"]: s for s in verdict["slowest"]}
+    assert len(steps) == len(verdict["slowest"]) == 200
+    export = lapse("export", "--to", "csv", "--series", "sync", served.ids[0], check=True).stdout
+    waited = {}
+    for row in csv.DictReader(export.splitlines()):
+        if int(row["step"]) in steps:
+            waited.setdefault(int(row["step"]), {})[int(row["rank"])] = int(row["value"])
+    assert {n: min(w, key=w.get) for n, w in waited.items()} == {n: s["rank"] for n, s in steps.items()}
 
 
 def test_verdict_without_steps(lapse):

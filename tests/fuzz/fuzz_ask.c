@@ -71,13 +71,14 @@ static void fuzz_range(const struct route_ask *a)
 
 static void fuzz_series_of(const struct route_ask *a)
 {
+	static const struct ask_limit limit = {3, "ask for fewer"};
 	static struct runview view = {.series = (struct store_series *)fuzz_series, .n_series = 2};
 	struct http_reply reply = {.body = {.max = 1 << 20}};
 	struct ask_series chosen;
 	struct querydata q;
 
 	querydata_init(&q, &view);
-	if (ask_choose(a, &q, 3, &chosen, &reply)) {
+	if (ask_choose(a, &q, &limit, &chosen, &reply)) {
 		if (q.n == 0 || q.n > 3 || reply.status)
 			abort();
 		if (param_text(a, "group"))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Alerts of runs with several processes: one after another, of which the first ends while
- * something fires for it; and beside each other, of which one tells the learning rate for all.
+ * something fires for it; and beside each other, of which one tells the learning rate for all,
+ * or sets the pace and is gone.
  */
 #include "alertrig.h"
 
@@ -256,6 +257,165 @@ static void rate_that_is_read_again(void **state)
 	assert_counts("loss-spike", 1, 0);
 }
 
+/* ---- who sets the pace is gone ------------------------------------------------------------- */
+
+static struct {
+	uint32_t clock, busy, second, a, b;
+} pair;
+
+static void begin_pair(void)
+{
+	pair.clock = rig_gauge(&rig, rig.host, "cpu/busy", "");
+	pair.busy = rig_gauge(&rig, rig.host, "gpu/busy", "gpu=\"0\"");
+	pair.second = rig_process(&rig, "trainer", 1, 0);
+	pair.a = rig_series(&rig, rig.trainer, "step", "", SINK_SPAN);
+	pair.b = rig_series(&rig, pair.second, "step", "", SINK_SPAN);
+}
+
+/* Each second: the machine is read, and a step of 1 s ends in each of the two; 0: not there. */
+static void seconds(int from, int to, double busy, uint32_t a, uint32_t b)
+{
+	for (; from < to; from++) {
+		put(pair.clock, from, from + 1, 0.5);
+		put(pair.busy, from, from + 1, busy);
+		if (a)
+			rig_span(&rig, a, from, from, 1);
+		if (b)
+			rig_span(&rig, b, from, from, 1);
+	}
+}
+
+/* The others wait for it: 60 s from the last step on, told of one that lives. */
+static void stall_without_the_leader(void **state)
+{
+	const struct rig_event *e;
+
+	(void)state;
+	begin_pair();
+	seconds(0, 60, 0.9, pair.a, pair.b);
+	ends(rig.trainer, 60);
+	seconds(60, 119, 0.9, 0, 0);
+	assert_counts("stall", 0, 0);
+	seconds(119, 1500, 0, 0, 0);
+	e = rig_find(&rig, "stall", "firing", 0);
+	assert_non_null(e);
+	assert_true(e->at_s == 119);
+	assert_int_equal(e->process, pair.second);
+	/* There are steps to wait for, so that the GPU's rest is no news. */
+	assert_int_equal(rig_count(&rig, NULL, "firing"), 1);
+	ends(pair.second, 1500);
+	seconds(1500, 1510, 0, 0, 0);
+	assert_counts("stall", 1, 0);
+}
+
+/* One step of the others was under way: they are not waited for as if they had just begun. */
+static void stall_after_one_more(void **state)
+{
+	(void)state;
+	begin_pair();
+	seconds(0, 60, 0.9, pair.a, pair.b);
+	ends(rig.trainer, 60);
+	/* What the dead one had recorded is read late. */
+	rig_span(&rig, pair.a, 59.5, 59, 0.5);
+	seconds(60, 61, 0.9, 0, pair.b);
+	seconds(61, 130, 0.9, 0, 0);
+	assert_counts("stall", 1, 0);
+	assert_true(rig_find(&rig, "stall", "firing", 0)->at_s == 120);
+	assert_int_equal(rig_find(&rig, "stall", "firing", 0)->process, pair.second);
+	seconds(130, 140, 0.9, 0, pair.b);
+	assert_counts("stall", 1, 1);
+}
+
+/* Nobody is left, or both are done. */
+static void no_stall_of_the_gone(void **state)
+{
+	(void)state;
+	begin_pair();
+	seconds(0, 60, 0.9, pair.a, pair.b);
+	ends(rig.trainer, 60);
+	seconds(60, 100, 0.9, 0, 0);
+	ends(pair.second, 100);
+	seconds(100, 3000, 0, 0, 0);
+	assert_counts("stall", 0, 0);
+	/* As if there were no steps at all. */
+	assert_counts("gpu-idle", 1, 0);
+	rig_done(&rig);
+	begin(state);
+	begin_pair();
+	rig.to->ops->attr(rig.to, rig.trainer, "total_steps", "60");
+	seconds(0, 60, 0.9, pair.a, pair.b);
+	ends(rig.trainer, 60);
+	seconds(60, 3000, 0.9, 0, 0); /* a report is written */
+	assert_counts("stall", 0, 0);
+}
+
+/* The second goes on, and its GPU is looked at as before. */
+static void idle_without_the_leader(void **state)
+{
+	(void)state;
+	begin_pair();
+	seconds(0, 200, 0.9, pair.a, pair.b);
+	ends(rig.trainer, 200);
+	seconds(200, 800, 0.9, 0, pair.b);
+	assert_int_equal(rig_count(&rig, NULL, "firing"), 0);
+	seconds(800, 1100, 0, 0, pair.b);
+	assert_counts("gpu-idle", 1, 0);
+	assert_int_equal(rig_count(&rig, NULL, "firing"), 1);
+}
+
+/* Both begin again from a checkpoint: the new ones load, and compile in their third step. */
+static void begin_again(void **state)
+{
+	(void)state;
+	begin_pair();
+	seconds(0, 200, 0.9, pair.a, pair.b);
+	ends(rig.trainer, 200);
+	seconds(200, 230, 0.9, 0, 0);
+	ends(pair.second, 230);
+	seconds(230, 500, 0.9, 0, 0);
+	pair.a = rig_series(&rig, rig_process(&rig, "trainer", 0, 0), "step", "", SINK_SPAN);
+	rig_span(&rig, pair.a, 500, 198, 1);
+	rig_span(&rig, pair.a, 501, 199, 1);
+	seconds(500, 800, 0.9, 0, 0);
+	seconds(800, 1000, 0.9, pair.a, 0);
+	assert_int_equal(rig_count(&rig, NULL, "firing"), 0);
+	/* One of those before had not ended yet, as far as is known. */
+	rig_done(&rig);
+	begin(state);
+	begin_pair();
+	seconds(0, 200, 0.9, pair.a, pair.b);
+	ends(rig.trainer, 200);
+	seconds(200, 230, 0.9, 0, 0);
+	pair.a = rig_series(&rig, rig_process(&rig, "trainer", 0, 0), "step", "", SINK_SPAN);
+	rig_span(&rig, pair.a, 231, 201, 1);
+	ends(pair.second, 231);
+	seconds(231, 600, 0.9, 0, 0);
+	assert_int_equal(rig_count(&rig, NULL, "firing"), 0);
+}
+
+/* Beside it, another training with slower steps: what was usual is not its pace. */
+static void slower_beside(void **state)
+{
+	int i;
+
+	(void)state;
+	begin_pair();
+	for (i = 0; i < 600; i++) {
+		seconds(i, i + 1, 0.9, pair.a, 0);
+		if (i % 5 == 4)
+			rig_span(&rig, pair.b, i, i / 5, 5);
+	}
+	ends(rig.trainer, 600);
+	for (; i < 3000; i++) {
+		seconds(i, i + 1, 0.9, 0, 0);
+		if (i % 5 == 4)
+			rig_span(&rig, pair.b, i, i / 5, 5);
+	}
+	assert_int_equal(rig_count(&rig, NULL, "firing"), 0);
+	seconds(3000, 3300, 0.9, 0, 0);
+	assert_counts("stall", 1, 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -269,6 +429,12 @@ int main(void)
 		TEST(rate_of_one_rank),
 		TEST(rate_that_is_read_later),
 		TEST(rate_that_is_read_again),
+		TEST(stall_without_the_leader),
+		TEST(stall_after_one_more),
+		TEST(no_stall_of_the_gone),
+		TEST(idle_without_the_leader),
+		TEST(begin_again),
+		TEST(slower_beside),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

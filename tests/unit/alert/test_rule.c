@@ -280,26 +280,31 @@ static void quiet(void **state)
 	assert_false(steps_quiet(&s, 10 * S, 60, false, &now_s, &limit_s));
 	/* Steps of 10 s: before the tenth 600 s are waited, then ten steps. */
 	for (i = 0; i < 5; i++)
-		steps_add(&s, 1, (100 + 10 * i) * S, i);
+		steps_add(&s, 1, (100 + 10 * i) * S, i, i == 0);
 	assert_true(steps_quiet(&s, 150 * S, 60, false, &now_s, &limit_s));
 	assert_true(now_s == 10 && limit_s == 600);
 	for (; i < 40; i++)
-		steps_add(&s, 1, (100 + 10 * i) * S, i);
+		steps_add(&s, 1, (100 + 10 * i) * S, i, i == 0);
 	assert_true(steps_quiet(&s, 500 * S, 60, false, &now_s, &limit_s));
 	assert_true(now_s == 10);
 	assert_true(limit_s > 100 && limit_s < 110); /* the bin of 10 is 10 to 10.5 */
 	assert_true(steps_quiet(&s, 500 * S, 60, true, &now_s, &limit_s));
 	assert_true(limit_s == 600);
 	/* A pause of 200 s (evaluation) was survived: twice it is waited. */
-	steps_add(&s, 1, 690 * S, 40);
+	steps_add(&s, 1, 690 * S, 40, false);
 	assert_true(steps_quiet(&s, 700 * S, 60, false, &now_s, &limit_s));
 	assert_true(limit_s == 400);
 	/* The last step of all was done. */
 	s.total = 41;
 	assert_false(steps_quiet(&s, 9000 * S, 60, false, &now_s, &limit_s));
-	/* The process has gone. */
+	/* The process has gone: others are waited for as it was, until they are gone too. */
 	steps_leave(&s, 1);
 	assert_int_equal(s.total, 41);
+	assert_false(steps_quiet(&s, 9000 * S, 60, false, &now_s, &limit_s));
+	s.total = 0;
+	assert_true(steps_quiet(&s, 700 * S, 60, false, &now_s, &limit_s));
+	assert_true(now_s == 10 && limit_s == 400);
+	steps_end(&s);
 	assert_false(steps_quiet(&s, 9000 * S, 60, false, &now_s, &limit_s));
 }
 
@@ -313,13 +318,13 @@ static void pace_by_tokens(void **state)
 	(void)state;
 	for (i = 0; i < 400; i++) {
 		t += i < 200 ? S : 4 * S;
-		steps_add(&s, 1, t, i);
+		steps_add(&s, 1, t, i, i == 0);
 		steps_tokens(&s, 1, i < 200 ? 1000 : 4000);
 	}
 	assert_true(steps_slow_share(&s) < 0.05);
 	for (; i < 500; i++) {
 		t += 12 * S;
-		steps_add(&s, 1, t, i);
+		steps_add(&s, 1, t, i, i == 0);
 		steps_tokens(&s, 1, 4000);
 	}
 	assert_true(steps_slow_share(&s) > 0.9);

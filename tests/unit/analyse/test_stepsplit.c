@@ -317,6 +317,94 @@ static void test_beside_many(void **state)
 	stepsplit_done(&s);
 }
 
+/* A step of a rank that waited for the others at its end. */
+struct told {
+	uint32_t rank;
+	int64_t number;
+	int ms, waited_ms;
+};
+
+static void tell(struct stepsplit *s, const struct told *t, size_t n)
+{
+	struct stepsplit_step steps[16];
+	struct stepsplit_span spans[16];
+	int64_t at = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		int64_t end = at + (int64_t)t[i].ms * MS;
+
+		steps[i] = (struct stepsplit_step){at, end, t[i].number, 1, 0};
+		spans[i] =
+			(struct stepsplit_span){end - (int64_t)t[i].waited_ms * MS, end, 1, SYNC};
+		at = end;
+	}
+	stepsplit_add(s, t[0].rank, steps, n, spans, n);
+}
+
+/* One of each step: that for which the others waited. */
+static void test_slowest_of_ranks(void **state)
+{
+	static const struct told ranks[3][5] = {
+		{{0, 7, 100, 40}, {0, 8, 50, 0}, {0, 9, 500, 5}},
+		{{1, 7, 99, 1},
+		 {1, 8, 50, 0},
+		 {1, 9, 20, 0},
+		 {1, STEPSPLIT_UNNUMBERED, 60, 0},
+		 {1, STEPSPLIT_UNNUMBERED, 55, 9}},
+		{{2, 7, 98, 30}, {2, 8, 52, 0}, {2, 9, 20, 0}},
+	};
+	static const struct told expected[] = {
+		{0, 9, 500, 5}, /* the others were through before it */
+		{1, 7, 99, 1},  {1, STEPSPLIT_UNNUMBERED, 60, 0}, {1, STEPSPLIT_UNNUMBERED, 55, 9},
+		{2, 8, 52, 0}, /* nobody waited: the longest */
+	};
+	struct stepsplit s;
+	size_t slow[9], i;
+
+	(void)state;
+	stepsplit_init(&s, names, 6);
+	assert_int_equal(stepsplit_slowest(&s, slow, 9), 0);
+	for (i = 0; i < 3; i++)
+		tell(&s, ranks[i], i == 1 ? 5 : 3);
+	assert_int_equal(stepsplit_slowest(&s, slow, 0), 0);
+	assert_int_equal(stepsplit_slowest(&s, slow, 2), 2);
+	assert_int_equal(s.steps[slow[1]].number, 7);
+	assert_int_equal(stepsplit_slowest(&s, slow, 9), 5);
+	for (i = 0; i < 5; i++) {
+		const struct stepsplit_step *at = &s.steps[slow[i]];
+
+		assert_int_equal(at->rank, expected[i].rank);
+		assert_int_equal(at->number, expected[i].number);
+		assert_int_equal(at->end - at->start, expected[i].ms * (int64_t)MS);
+	}
+	stepsplit_done(&s);
+}
+
+/* Equally slow ranks, however many, take no other step's place. */
+static void test_slowest_of_many_ranks(void **state)
+{
+	struct told steps[10];
+	struct stepsplit s;
+	size_t slow[10], i;
+	uint32_t rank;
+
+	(void)state;
+	stepsplit_init(&s, names, 6);
+	for (rank = 0; rank < 160; rank++) {
+		for (i = 0; i < 10; i++)
+			steps[i] = (struct told){rank, (int64_t)i, 100 + (int)i,
+						 rank == 80 + i ? 1 : 50};
+		tell(&s, steps, 10);
+	}
+	assert_int_equal(stepsplit_slowest(&s, slow, 10), 10);
+	for (i = 0; i < 10; i++) {
+		assert_int_equal(s.steps[slow[i]].number, 9 - (int)i);
+		assert_int_equal(s.steps[slow[i]].rank, 80 + 9 - (int)i);
+	}
+	stepsplit_done(&s);
+}
+
 static struct stepbound_facts facts(double data, double work, double comm, double other,
 				    double busy)
 {
@@ -373,12 +461,19 @@ static void test_bound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_roles),          cmocka_unit_test(test_one_step),
-		cmocka_unit_test(test_outermost),      cmocka_unit_test(test_over_steps),
-		cmocka_unit_test(test_random),         cmocka_unit_test(test_figures),
-		cmocka_unit_test(test_bins_far_apart), cmocka_unit_test(test_absurd_times),
-		cmocka_unit_test(test_beside_many),    cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_one_step),
+		cmocka_unit_test(test_outermost),
+		cmocka_unit_test(test_over_steps),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_bins_far_apart),
+		cmocka_unit_test(test_absurd_times),
+		cmocka_unit_test(test_beside_many),
+		cmocka_unit_test(test_bound),
 		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_slowest_of_ranks),
+		cmocka_unit_test(test_slowest_of_many_ranks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

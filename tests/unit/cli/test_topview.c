@@ -165,6 +165,25 @@ static void test_alerts(void **state)
 	assert_int_equal(topalerts_loud(&a, 100), 2);
 	topalerts_unsaid(&a);
 	assert_int_equal(topalerts_loud(&a, 50), 2);
+	tell(&a, "alert",
+	     "{\"alert\": \"1b\", \"rule\": \"gpu-hot\", \"state\": \"firing\","
+	     " \"host\": \"b\", \"series\": \"t\", \"series_id\": 3}");
+	said = (struct alerts_said){.is_silence = true,
+				    .rule = "gpu-hot",
+				    .series = "t",
+				    .host = "a",
+				    .series_id = 3,
+				    .until_ns = 100};
+	topalerts_said(&a, &said);
+	assert_int_equal(topalerts_loud(&a, 50), 3);
+	strcpy(said.host, "b");
+	said.series_id = 4;
+	topalerts_said(&a, &said);
+	assert_int_equal(topalerts_loud(&a, 50), 3);
+	said.series_id = 3;
+	topalerts_said(&a, &said);
+	assert_int_equal(topalerts_loud(&a, 50), 2);
+	tell(&a, "alert", "{\"alert\": \"1b\", \"state\": \"resolved\"}");
 	said = (struct alerts_said){.id = "2"};
 	topalerts_said(&a, &said);
 	assert_true(a.all[1].acknowledged && !a.all[0].acknowledged);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -281,6 +282,16 @@ static void test_equal(void **state)
 	assert_false(guard_equal("a", ""));
 }
 
+/* Another token each time. false: it is not new. */
+static bool guess(struct guard_wrongs *w, const struct guard_address *from, int64_t now)
+{
+	static unsigned n;
+	char token[32];
+
+	snprintf(token, sizeof(token), "guess %u", n++);
+	return guard_wrong_add(w, from, token, now);
+}
+
 static void test_guessing(void **state)
 {
 	static struct guard_wrongs w;
@@ -291,23 +302,74 @@ static void test_guessing(void **state)
 	(void)state;
 	for (i = 0; i < GUARD_WRONG_MAX; i++) {
 		assert_false(guard_must_wait(&w, &a, now));
-		guard_wrong_add(&w, &a, now);
+		assert_true(guess(&w, &a, now));
 	}
 	assert_true(guard_must_wait(&w, &a, now));
 	assert_false(guard_must_wait(&w, &b, now));
 	assert_true(guard_must_wait(&w, &a, now + GUARD_WRONG_NS));
 	assert_false(guard_must_wait(&w, &a, now + GUARD_WRONG_NS + 1));
-	guard_wrong_add(&w, &a, now + GUARD_WRONG_NS + 1); /* begins anew */
+	guess(&w, &a, now + GUARD_WRONG_NS + 1); /* begins anew */
 	assert_false(guard_must_wait(&w, &a, now + GUARD_WRONG_NS + 1));
 	/* Others do not push out who guesses now. */
 	for (i = 0; i < GUARD_WRONG_MAX; i++)
-		guard_wrong_add(&w, &a, now + 2 * GUARD_WRONG_NS);
+		guess(&w, &a, now + 2 * GUARD_WRONG_NS);
 	for (i = 0; i < 255; i++) {
 		b.bytes[0] = (uint8_t)i;
 		b.bytes[1] = 1;
-		guard_wrong_add(&w, &b, now + 2 * GUARD_WRONG_NS - 1);
+		guess(&w, &b, now + 2 * GUARD_WRONG_NS - 1);
 	}
 	assert_true(guard_must_wait(&w, &a, now + 2 * GUARD_WRONG_NS));
+}
+
+/* Pages with old cookies ask on and on: who asks again tries nothing. */
+static void test_same_again(void **state)
+{
+	static struct guard_wrongs w;
+	struct guard_request r = {.method = "GET", .path = "/api/v1/runs"};
+	const int64_t now = 1000000000;
+	char cookie[64];
+	int i;
+
+	(void)state;
+	r.from = address("10.0.0.1");
+	for (i = 0; i < 3 * GUARD_WRONG_MAX; i++) {
+		snprintf(cookie, sizeof(cookie), "lapse_8080=old token %d", i % 2);
+		r.cookie = cookie;
+		assert_int_equal(guard_wrong_count(&w, &closed_rules, &r, now), i < 2);
+	}
+	assert_false(guard_must_wait(&w, &r.from, now));
+	/* Wherever it stands it is the same one; each place may have a new one. */
+	r.cookie = NULL;
+	r.authorization = "Bearer old token 1";
+	assert_false(guard_wrong_count(&w, &closed_rules, &r, now));
+	r = (struct guard_request){.method = "POST", .path = "/", .from = r.from};
+	for (i = 2; i < GUARD_WRONG_MAX; i++) {
+		assert_false(guard_must_wait(&w, &r.from, now));
+		snprintf(cookie, sizeof(cookie), "lapse_8080=Bearer x%d", i);
+		r.cookie = i % 4 == 0 ? cookie : "lapse_8080=" TOKEN;
+		r.authorization = i % 4 == 1 ? cookie + 11 : "Bearer " TOKEN;
+		r.query_token = i % 4 == 2 ? cookie : TOKEN;
+		r.page_token = i % 4 == 3 ? cookie : "page";
+		assert_true(guard_wrong_count(&w, &closed_rules, &r, now));
+		assert_false(guard_wrong_count(&w, &closed_rules, &r, now));
+	}
+	assert_true(guard_must_wait(&w, &r.from, now));
+}
+
+static void test_wrong_cookie(void **state)
+{
+	(void)state;
+	assert_true(guard_cookie_is_wrong(&closed_rules,
+					  &(struct guard_request){.cookie = "lapse_8080=x"}));
+	assert_true(guard_cookie_is_wrong(&closed_rules,
+					  &(struct guard_request){.cookie = "lapse_8080="}));
+	assert_false(guard_cookie_is_wrong(&closed_rules,
+					   &(struct guard_request){.cookie = "lapse_8080=" TOKEN}));
+	assert_false(guard_cookie_is_wrong(&closed_rules,
+					   &(struct guard_request){.cookie = "lapse_8081=x"}));
+	assert_false(guard_cookie_is_wrong(&closed_rules, &(struct guard_request){0}));
+	assert_false(guard_cookie_is_wrong(&open_rules,
+					   &(struct guard_request){.cookie = "lapse_8080=x"}));
 }
 
 static void test_new_token(void **state)
@@ -325,11 +387,12 @@ static void test_new_token(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_host),      cmocka_unit_test(test_literals),
-		cmocka_unit_test(test_users),     cmocka_unit_test(test_nobody),
-		cmocka_unit_test(test_site),      cmocka_unit_test(test_token),
-		cmocka_unit_test(test_acting),    cmocka_unit_test(test_networks),
-		cmocka_unit_test(test_equal),     cmocka_unit_test(test_guessing),
+		cmocka_unit_test(test_host),       cmocka_unit_test(test_literals),
+		cmocka_unit_test(test_users),      cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_site),       cmocka_unit_test(test_token),
+		cmocka_unit_test(test_acting),     cmocka_unit_test(test_networks),
+		cmocka_unit_test(test_equal),      cmocka_unit_test(test_guessing),
+		cmocka_unit_test(test_same_again), cmocka_unit_test(test_wrong_cookie),
 		cmocka_unit_test(test_new_token),
 	};
 

@@ -6,6 +6,7 @@
 #include "server/http_priv.h"
 #include "server/hub_encode.h"
 #include "server/hub_list.h"
+#include "server/hub_priv.h"
 #include "server/hub_ring.h"
 #include "server/routes.h"
 #include "server/server_priv.h"
@@ -329,6 +330,145 @@ static void test_ring(void **state)
 	hub_ring_done(&r);
 }
 
+/* ---- who comes back ------------------------------------------------------------------------ */
+
+static MHD_ContentReaderCallback client_read;
+static MHD_ContentReaderFreeCallback client_free;
+static void *client_arg;
+
+static struct MHD_Response *fake_response(uint64_t size, size_t block,
+					  MHD_ContentReaderCallback read, void *arg,
+					  MHD_ContentReaderFreeCallback done)
+{
+	(void)size;
+	(void)block;
+	client_read = read;
+	client_arg = arg;
+	client_free = done;
+	return (struct MHD_Response *)arg;
+}
+
+static void fake_sleep(struct MHD_Connection *c)
+{
+	(void)c;
+}
+
+static const struct mhd_api fake_api = {.create_response_from_callback = fake_response,
+					.suspend_connection = fake_sleep};
+
+/* A hub without a thread, two runs with an event of 1,000 bytes by turns, and a client of both
+ * that has event 10 and takes 4 KiB at a time. */
+struct back {
+	struct hub h;
+	struct hub_client c;
+	struct buf got;
+};
+
+static void back_init(struct back *b, uint64_t seq)
+{
+	static const char *const ids[] = {"a", "b"};
+	char text[1001];
+	unsigned i;
+
+	*b = (struct back){.c = {.ask.n = 2, .after = "abcdef-10", .is_known = true}};
+	b->c.is_late = true;
+	b->c.at = 10;
+	b->c.stream = http_stream_new(4096);
+	for (i = 0; i < 2; i++) {
+		b->c.runs[i] = hub_run_new(ids[i], "/nowhere", seq);
+		b->c.runs[i]->cursor = store_cursor_new();
+		b->c.told[i] = b->c.at;
+	}
+	hub_batch_init(&b->h.batch, "abcdef");
+	buf_init(&b->h.out, 1 << 20);
+	buf_init(&b->got, 1 << 20);
+	for (i = 11; i <= 40; i++) {
+		snprintf(text, sizeof(text), "event %c %02u %989s", 'a' + (char)(i % 2), i, "");
+		hub_ring_add(&b->c.runs[i % 2]->ring, i, 1, text, 1000);
+	}
+	assert_non_null(http_stream_response(&fake_api, NULL, b->c.stream));
+}
+
+static void back_done(struct back *b)
+{
+	size_t i;
+
+	for (i = 0; i < 2; i++)
+		hub_run_free(b->c.runs[i]);
+	client_free(client_arg);
+	http_stream_discard(b->c.stream);
+	hub_batch_done(&b->h.batch);
+	buf_done(&b->h.out);
+	buf_done(&b->got);
+}
+
+/* It reads all that waits, then the hub tends it. */
+static void back_take(struct back *b)
+{
+	char data[4096];
+	ssize_t n;
+
+	while ((n = client_read(client_arg, 0, data, sizeof(data))) > 0)
+		buf_append(&b->got, data, (size_t)n);
+	assert_int_equal(n, 0);
+	assert_true(hub_client_tend(&b->h, &b->c, 1));
+}
+
+/* What is dropped before a slow client has it is told, once, of its run only. */
+static void test_dropped_meanwhile(void **state)
+{
+	static const char gap[] = "event: gap\ndata: {\"run\":\"b\",\"reason\":\"old\"}\n\n";
+	struct back b;
+	const char *at;
+	int i;
+
+	(void)state;
+	back_init(&b, 0);
+	assert_true(hub_client_greet(&b.h, &b.c, 1));
+	back_take(&b);
+	assert_true(b.c.is_late);
+	hub_ring_trim(&b.c.runs[1]->ring, 1, 5000); /* 31 to 39 are left of run b */
+	for (i = 0; b.c.is_late && i < 30; i++)
+		back_take(&b);
+	back_take(&b);
+	at = strstr(buf_str(&b.got), gap);
+	assert_non_null(at);
+	assert_int_equal(count(buf_str(&b.got), "event: gap"), 1);
+	assert_null(strstr(at, "event b 29"));
+	assert_non_null(strstr(at, "event b 31"));
+	assert_int_equal(count(buf_str(&b.got), "event a "), 15);
+	assert_non_null(strstr(at, "event a 40"));
+	back_done(&b);
+}
+
+/* A run that cannot be read at first: the client has meanwhile got on with the other one. */
+static void test_greeted_late(void **state)
+{
+	struct store_cursor *cursor;
+	struct back b;
+	int i;
+
+	(void)state;
+	back_init(&b, 5);
+	cursor = b.c.runs[1]->cursor;
+	b.c.runs[1]->cursor = NULL;
+	hub_ring_done(&b.c.runs[1]->ring);
+	hub_ring_init(&b.c.runs[1]->ring, 30);
+	for (i = 0; b.c.is_late && i < 30; i++) {
+		assert_true(hub_client_greet(&b.h, &b.c, 1));
+		back_take(&b);
+	}
+	assert_false(b.c.is_late);
+	assert_int_equal(b.c.at, 40);
+	b.c.runs[1]->cursor = cursor;
+	back_take(&b);
+	assert_int_equal(count(buf_str(&b.got), "event: gap"), 0);
+	assert_true(hub_client_greet(&b.h, &b.c, 1));
+	back_take(&b);
+	assert_int_equal(count(buf_str(&b.got), "{\"run\":\"b\",\"reason\":\"old\"}"), 1);
+	back_done(&b);
+}
+
 /* ---- the list of runs ---------------------------------------------------------------------- */
 
 static const char *look(struct hub_list *l, char *const *roots, struct buf *out)
@@ -435,6 +575,8 @@ int main(void)
 		cmocka_unit_test(test_much),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_dropped_meanwhile),
+		cmocka_unit_test(test_greeted_late),
 		cmocka_unit_test(test_list),
 		cmocka_unit_test(test_no_thread),
 	};

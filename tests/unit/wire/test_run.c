@@ -36,6 +36,7 @@ static const char start_text[] = "lapse-run 1\n"
 				 "stall_after_ms=-1\n"
 				 "exports=tensorboard=%0Aprometheus=/x.prom%0A\n"
 				 "scrape=url=h:1%09name=n%0Aurl=ray=h:2%0A\n"
+				 "alerts=off=nan,stall%0A\n"
 				 "end\n";
 
 static void fill_start(struct run_start *r)
@@ -59,6 +60,7 @@ static void fill_start(struct run_start *r)
 	r->stall_after_ms = -1;
 	strcpy(r->exports, "tensorboard=\nprometheus=/x.prom\n");
 	strcpy(r->scrape, "url=h:1\tname=n\nurl=ray=h:2\n");
+	strcpy(r->alerts, "off=nan,stall\n");
 }
 
 static void test_start_text(void **state)
@@ -195,7 +197,7 @@ static void test_limits(void **state)
 	memset(r.id, 0, sizeof(r.id));
 	r.dir[4095] = r.name[255] = r.project[255] = r.command[65535] = r.cwd[4095] = '\0';
 	r.host[255] = r.user[63] = r.tags[1023] = r.notes[4095] = r.exports[4095] = '\0';
-	r.scrape[16383] = '\0';
+	r.scrape[16383] = r.alerts[4095] = '\0';
 	assert_int_equal(run_start_format(&r, out, RUN_FILE_MAX, &len), 0);
 	assert_int_equal(run_start_parse(out, len, &back, why), 0);
 	assert_memory_equal(&r, &back, sizeof(r));
