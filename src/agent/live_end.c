@@ -126,7 +126,8 @@ static void end_explain_hang(struct live *l)
 		 how);
 }
 
-/* A run that ended well was only slow, however quiet it was. */
+/* A run that ended well was only slow, however quiet it was; one that was killed, or whose
+ * end nobody saw, is called so, with the hang as evidence. */
 static void end_judge_hang(struct live *l)
 {
 	struct run_outcome *o = l->outcome;
@@ -140,7 +141,8 @@ static void end_judge_hang(struct live *l)
 	    (o->kind != RUN_EXITED && o->kind != RUN_SIGNALED && o->kind != RUN_LOST))
 		return;
 	end_explain_hang(l);
-	o->kind = RUN_HUNG;
+	if (o->kind == RUN_EXITED)
+		o->kind = RUN_HUNG;
 }
 
 /* Once: drain what is there, then the outcome. */

@@ -45,8 +45,8 @@ def test_killed_while_nothing_happens(lapse):
     script = "sleep 5; kill -9 $$"
     assert lapse("run", "--stall-after", "1", "--", "sh", "-c", script).returncode == -9
     shown = last(lapse)
-    assert (shown["outcome"], shown["signal"]) == ("hung", "SIGKILL")
-    assert "killed by SIGKILL" in shown["evidence"]
+    assert (shown["outcome"], shown["signal"]) == ("signaled", "SIGKILL")
+    assert "no CPU use" in shown["evidence"] and "killed by SIGKILL" in shown["evidence"]
 
 
 @pytest.mark.alone

@@ -121,7 +121,7 @@ static const struct end {
 	{'-', 0, RUN_EXITED, false, NULL}, /* it waited */
 	{'s', 1, RUN_EXITED, true, NULL},
 	{'r', 1, RUN_HUNG, false, "; then it exited with status 1"}, /* a record of its end */
-	{'k', -1, RUN_HUNG, false, "; then it was killed by SIGKILL"},
+	{'k', -1, RUN_SIGNALED, false, "; then it was killed by SIGKILL"},
 };
 
 static const struct end *row;
