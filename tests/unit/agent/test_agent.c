@@ -6,6 +6,7 @@
  */
 #include "agent/agent.h"
 #include "memory_sink.h"
+#include "plain_store.h"
 #include "wire/clock.h"
 #include "wire/rendezvous.h"
 #include "wire/run.h"
@@ -79,43 +80,14 @@ static int store_open(const struct run_start *r, void **ret_handle, struct sink 
 	return 0;
 }
 
-static int store_start(void *handle, const struct run_start *r, struct err *e)
-{
-	(void)handle;
-	(void)r;
-	(void)e;
-	return 0;
-}
-
-static int store_tend(void *handle, struct err *e)
-{
-	(void)handle;
-	(void)e;
-	return 0;
-}
-
-static int store_end(void *handle, const struct run_outcome *o, struct err *e)
-{
-	(void)handle;
-	(void)o;
-	(void)e;
-	return 0;
-}
-
-static const char *store_why(void *handle)
-{
-	(void)handle;
-	return "told to fail";
-}
-
 static void test_commits_are_limited(void **state)
 {
 	static const struct agent_store store = {.open = store_open,
-						 .start = store_start,
-						 .tend = store_tend,
-						 .end = store_end,
-						 .close = store_tend,
-						 .why = store_why};
+						 .start = plain_start,
+						 .tend = plain_tend,
+						 .end = plain_end,
+						 .close = plain_tend,
+						 .why = plain_why};
 	struct agent_options o = {.rendezvous = dir, .once = true, .store = &store};
 	struct agent_stats stats;
 	struct err e = {0};
@@ -142,18 +114,6 @@ static void test_commits_are_limited(void **state)
 static pid_t doomed;
 static int ends, crashes_before_end;
 
-static void write_file(const char *suffix, const char *text, size_t len)
-{
-	char path[160];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/runs/" RUN_NAME "%s", dir, suffix);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	assert_int_equal(fwrite(text, 1, len, f), len);
-	assert_int_equal(fclose(f), 0);
-}
-
 /* A command that records until it is killed. */
 static void record_on(int ready)
 {
@@ -167,9 +127,7 @@ static void record_on(int ready)
 
 static void start_command(void)
 {
-	static char text[RUN_FILE_MAX];
 	static struct run_start r = {.id = RUN_NAME, .name = "ends"};
-	size_t len;
 	int ready[2];
 	char byte;
 
@@ -180,22 +138,14 @@ static void start_command(void)
 	close(ready[1]);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	close(ready[0]);
-	snprintf(r.dir, sizeof(r.dir), "%s/" RUN_NAME, dir);
-	r.child_pid = doomed;
-	r.child_start = rendezvous_start_time(doomed);
-	r.start_ns = clock_ns(CLOCK_REALTIME);
-	r.start_boot_ns = clock_ns(CLOCK_BOOTTIME);
-	assert_int_equal(run_start_format(&r, text, sizeof(text), &len), 0);
-	write_file(".run", text, len);
+	plain_write_start(dir, &r, doomed);
 }
 
 /* The agent has looked at the processes: now one dies, and the launcher says so. */
 static void die_behind_the_look(void *handle, bool is_aside)
 {
-	static char text[RUN_FILE_MAX];
 	static struct run_outcome o = {
 		.id = RUN_NAME, .kind = RUN_SIGNALED, .code = -1, .signal = SIGKILL};
-	size_t len;
 
 	(void)handle;
 	(void)is_aside;
@@ -205,8 +155,7 @@ static void die_behind_the_look(void *handle, bool is_aside)
 	assert_int_equal(waitpid(doomed, NULL, 0), doomed);
 	doomed = 0;
 	o.end_ns = clock_ns(CLOCK_REALTIME);
-	assert_int_equal(run_outcome_format(&o, text, sizeof(text), &len), 0);
-	write_file(".outcome", text, len);
+	plain_write_outcome(dir, &o);
 }
 
 static int count_end(void *handle, const struct run_outcome *o, struct err *e)
@@ -218,22 +167,15 @@ static int count_end(void *handle, const struct run_outcome *o, struct err *e)
 	return o->kind == RUN_SIGNALED ? 0 : -EINVAL;
 }
 
-static int leave(void *handle, struct err *e)
-{
-	(void)handle;
-	(void)e;
-	return raise(SIGTERM);
-}
-
 static void test_an_end_that_comes_behind_the_look(void **state)
 {
 	static const struct agent_store store = {.open = store_open,
-						 .start = store_start,
-						 .tend = store_tend,
+						 .start = plain_start,
+						 .tend = plain_tend,
 						 .aside = die_behind_the_look,
 						 .end = count_end,
-						 .close = leave,
-						 .why = store_why};
+						 .close = plain_leave,
+						 .why = plain_why};
 	struct agent_options o = {.rendezvous = dir, .store = &store};
 	struct err e = {0};
 
@@ -288,11 +230,11 @@ static int serve_with_few_descriptors(const struct agent_store *store)
 static void test_more_rings_than_descriptors(void **state)
 {
 	static const struct agent_store store = {.open = store_open,
-						 .start = store_start,
-						 .tend = store_tend,
-						 .end = store_end,
-						 .close = leave,
-						 .why = store_why};
+						 .start = plain_start,
+						 .tend = plain_tend,
+						 .end = plain_end,
+						 .close = plain_leave,
+						 .why = plain_why};
 	char command[128];
 	int i, status;
 	pid_t pid;

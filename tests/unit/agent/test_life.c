@@ -6,6 +6,7 @@
 #include "agent/agent.h"
 #include "base/log.h"
 #include "memory_sink.h"
+#include "plain_store.h"
 #include "record/record_priv.h"
 #include "wire/clock.h"
 #include "wire/rendezvous.h"
@@ -47,21 +48,6 @@ static int store_open(const struct run_start *r, void **ret_handle, struct sink 
 	return 0;
 }
 
-static int store_start(void *handle, const struct run_start *r, struct err *e)
-{
-	(void)handle;
-	(void)r;
-	(void)e;
-	return 0;
-}
-
-static int store_tend(void *handle, struct err *e)
-{
-	(void)handle;
-	(void)e;
-	return 0;
-}
-
 static int store_end(void *handle, const struct run_outcome *o, struct err *e)
 {
 	(void)handle;
@@ -69,19 +55,6 @@ static int store_end(void *handle, const struct run_outcome *o, struct err *e)
 	stored = *o;
 	stored_over = memory_event(memory, "hang-over") >= 0;
 	return 0;
-}
-
-static int store_leave(void *handle, struct err *e)
-{
-	(void)handle;
-	(void)e;
-	return raise(SIGTERM);
-}
-
-static const char *store_why(void *handle)
-{
-	(void)handle;
-	return "told to fail";
 }
 
 static void setup_one(void)
@@ -148,24 +121,10 @@ static void be_quiet(int ready, int wait)
 	_exit(row->code);
 }
 
-static void write_file(const char *suffix, const char *text, size_t len)
-{
-	char path[160];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/runs/" RUN_NAME "%s", dir, suffix);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	assert_int_equal(fwrite(text, 1, len, f), len);
-	assert_int_equal(fclose(f), 0);
-}
-
 static void start_command(void)
 {
-	static char text[RUN_FILE_MAX];
 	static struct run_start r = {.id = RUN_NAME, .name = "life", .stall_after_ms = 500};
 	int ready[2], wait[2];
-	size_t len;
 	char byte;
 
 	assert_int_equal(pipe(ready), 0);
@@ -178,22 +137,14 @@ static void start_command(void)
 	go = wait[1];
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	close(ready[0]);
-	snprintf(r.dir, sizeof(r.dir), "%s/" RUN_NAME, dir);
-	r.child_pid = command;
-	r.child_start = rendezvous_start_time(command);
-	r.start_ns = clock_ns(CLOCK_REALTIME);
-	r.start_boot_ns = clock_ns(CLOCK_BOOTTIME);
-	assert_int_equal(run_start_format(&r, text, sizeof(text), &len), 0);
-	write_file(".run", text, len);
+	plain_write_start(dir, &r, command);
 }
 
 /* The agent has looked at this second. If the run is hung by now it ends. */
 static void end_when_hung(void *handle, bool is_aside)
 {
-	static char text[RUN_FILE_MAX];
 	struct run_outcome *o;
 	int status;
-	size_t len;
 
 	(void)handle;
 	(void)is_aside;
@@ -211,20 +162,19 @@ static void end_when_hung(void *handle, bool is_aside)
 				  .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
 				  .end_ns = clock_ns(CLOCK_REALTIME)};
 	assert_int_equal(o->code, row->code);
-	assert_int_equal(run_outcome_format(o, text, sizeof(text), &len), 0);
-	write_file(".outcome", text, len);
+	plain_write_outcome(dir, o);
 	free(o);
 }
 
 static void test_hung_and_then(void **state)
 {
 	static const struct agent_store store = {.open = store_open,
-						 .start = store_start,
-						 .tend = store_tend,
+						 .start = plain_start,
+						 .tend = plain_tend,
 						 .aside = end_when_hung,
 						 .end = store_end,
-						 .close = store_leave,
-						 .why = store_why};
+						 .close = plain_leave,
+						 .why = plain_why};
 	struct agent_options o = {.rendezvous = dir, .store = &store};
 	struct err e = {0};
 
@@ -271,11 +221,11 @@ static pid_t start_own(int after_ms, int for_ms, uint32_t clock)
 static void test_a_run_comes_as_it_would_leave(void **state)
 {
 	static const struct agent_store store = {.open = store_open,
-						 .start = store_start,
-						 .tend = store_tend,
+						 .start = plain_start,
+						 .tend = plain_tend,
 						 .end = store_end,
-						 .close = store_tend,
-						 .why = store_why};
+						 .close = plain_tend,
+						 .why = plain_why};
 	struct agent_options o = {.rendezvous = dir, .store = &store, .idle_exit_ns = 100 * MS};
 	struct agent_stats stats = {0};
 	struct err e = {0};
@@ -303,11 +253,11 @@ static void test_a_run_comes_as_it_would_leave(void **state)
 static void test_rings_of_another_clock(void **state)
 {
 	static const struct agent_store store = {.open = store_open,
-						 .start = store_start,
-						 .tend = store_tend,
+						 .start = plain_start,
+						 .tend = plain_tend,
 						 .end = store_end,
-						 .close = store_leave,
-						 .why = store_why};
+						 .close = plain_leave,
+						 .why = plain_why};
 	struct agent_options o = {.rendezvous = dir, .store = &store};
 	uint32_t other =
 		clock_kind() == WIRE_CLOCK_MONOTONIC ? WIRE_CLOCK_TSC : WIRE_CLOCK_MONOTONIC;
@@ -348,11 +298,11 @@ static int count(const char *text, const char *what)
 static void test_a_full_disk_is_told_once(void **state)
 {
 	static const struct agent_store store = {.open = store_open,
-						 .start = store_start,
-						 .tend = store_tend,
+						 .start = plain_start,
+						 .tend = plain_tend,
 						 .end = store_end,
-						 .close = store_leave,
-						 .why = store_why};
+						 .close = plain_leave,
+						 .why = plain_why};
 	struct agent_options o = {.rendezvous = dir, .store = &store};
 	FILE *log = tmpfile();
 	char text[8192];

@@ -7,6 +7,7 @@
 #include "agent/headroom.h"
 #include "base/mem.h"
 #include "memory_sink.h"
+#include "plain_store.h"
 #include "wire/clock.h"
 #include "wire/rendezvous.h"
 
@@ -48,14 +49,6 @@ static int store_open(const struct run_start *r, void **ret_handle, struct sink 
 	return 0;
 }
 
-static int store_start(void *handle, const struct run_start *r, struct err *e)
-{
-	(void)handle;
-	(void)r;
-	(void)e;
-	return 0;
-}
-
 static int store_tend(void *handle, struct err *e)
 {
 	(void)handle;
@@ -73,26 +66,12 @@ static int store_close(void *handle, struct err *e)
 	return 0;
 }
 
-static int store_end(void *handle, const struct run_outcome *o, struct err *e)
-{
-	(void)handle;
-	(void)o;
-	(void)e;
-	return 0;
-}
-
-static const char *store_why(void *handle)
-{
-	(void)handle;
-	return "told to fail";
-}
-
 static const struct agent_store store = {.open = store_open,
-					 .start = store_start,
+					 .start = plain_start,
 					 .tend = store_tend,
-					 .end = store_end,
+					 .end = plain_end,
 					 .close = store_close,
-					 .why = store_why};
+					 .why = plain_why};
 
 /* A process of the run that records until it is killed. */
 static pid_t start_process(void)
