@@ -2,7 +2,7 @@
 //
 // The page Compare: choosing runs, differences with intervals, curves over each other, settings.
 import assert from "node:assert/strict";
-import { before, fitsWidth, idsOf, open, runsOf, serve, test, useBrowser } from "./harness.mjs";
+import { before, fitsWidth, idsOf, like, open, runsOf, same, serve, test, useBrowser } from "./harness.mjs";
 
 let large, ids, kinds, kindIds;
 
@@ -22,15 +22,15 @@ test("two runs: what is worse by how much, drawn, and curves", async () => {
 
 	await row(page, "data").waitFor();
 	// Loading takes five times as long.
-	assert.match(await row(page, "data").innerText(), /\+\d{3} %/);
-	assert.match(await row(page, "data").innerText(), /worse/);
-	assert.match(await row(page, "data").innerText(), /mean of 8 ranks/);
-	assert.match(await row(page, "throughput").innerText(), /sum of 8 ranks/);
-	assert.ok((await page.locator(".forest-bar").count()) >= 10);
-	assert.match(await page.locator(".forest-bar").first().getAttribute("aria-label"), /interval/);
+	await like(() => row(page, "data").innerText(), /\+\d{3} %/);
+	await like(() => row(page, "data").innerText(), /worse/);
+	await like(() => row(page, "data").innerText(), /mean of 8 ranks/);
+	await like(() => row(page, "throughput").innerText(), /sum of 8 ranks/);
+	await page.locator(".forest-bar").nth(9).waitFor();
+	await like(() => page.locator(".forest-bar").first().getAttribute("aria-label"), /interval/);
 	await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
 	await page.waitForFunction(() => document.querySelectorAll(".chart canvas").length >= 6 && !document.querySelector(".spinner"));
-	assert.deepEqual(await page.locator('[data-chart="loss"] .legend bdi').allInnerTexts(), ["large", "slow data"]);
+	await same(() => page.locator('[data-chart="loss"] .legend bdi').allInnerTexts(), ["large", "slow data"]);
 	await page.evaluate(() => scrollTo(0, 0));
 	await page.picture("compare", true);
 	assert.ok((await page.evaluate(() => window.shift)) < 0.1);
@@ -42,12 +42,12 @@ test("what is unclear is counted and says why; order; whose steps; a scale that 
 
 	await row(page, "sync").first().waitFor();
 	await page.locator(".toolbar .badge", { hasText: /^\d+ unclear$/ }).waitFor();
-	assert.match(await page.locator(".compare .toolbar").first().innerText(), /large: steps 10 to 2,999 · slow data: steps 10 to 2,999 · small: steps 10 to 899/);
-	assert.match(await page.locator(".forest thead").innerText(), /large\s+base/);
+	await like(() => page.locator(".compare .toolbar").first().innerText(), /large: steps 10 to 2,999 · slow data: steps 10 to 2,999 · small: steps 10 to 899/);
+	await like(() => page.locator(".forest thead").innerText(), /large\s+base/);
 	// One rank is slow from 40 % on: the others wait in sync.
-	assert.match(await row(page, "sync").first().innerText(), /−\d+.* %[^]*unclear[^]*level changes within large/);
+	await like(() => row(page, "sync").first().innerText(), /−\d+.* %[^]*unclear[^]*level changes within large/);
 	// No sample of the one load comes near the other's.
-	assert.match(await row(page, 'gpu/busy{gpu="0"}').first().innerText(), /−\d+.* %[^]*worse[^]*do not overlap/);
+	await like(() => row(page, 'gpu/busy{gpu="0"}').first().innerText(), /−\d+.* %[^]*worse[^]*do not overlap/);
 	const first = await page.locator(".forest tbody tr.begins").evaluateAll((rows) => rows.map((r) => {
 		const all = [];
 
@@ -74,7 +74,7 @@ test("a click draws a metric; charts, axis and base are in the address", async (
 	await page.getByRole("button", { name: "make base" }).click();
 	await page.waitForFunction((id) => new URLSearchParams(location.hash.split("?")[1]).get("run") === id, ids["slow data"]);
 	await row(page, "data").waitFor();
-	assert.match(await row(page, "data").innerText(), /−\d\d.* %/);
+	await like(() => row(page, "data").innerText(), /−\d\d.* %/);
 	await page.reload();
 	await row(page, "data").waitFor();
 	await page.locator('[data-chart="optimizer"]').scrollIntoViewIfNeeded();
@@ -108,7 +108,7 @@ test("many runs: a line each, one missing what others have; hostile names stay n
 
 	await page.locator(".forest tbody tr").nth(8).waitFor();
 	await page.getByText("<script>document.title='owned'</script>", { exact: false }).first().waitFor();
-	assert.equal(await page.locator(".chosen li").count(), all.length);
+	await same(() => page.locator(".chosen li").count(), all.length);
 	await page.picture("compare-many", true);
 	await fitsWidth(page);
 	await page.done();
@@ -119,7 +119,7 @@ test("settings: what differs is marked; also what is the same", async () => {
 	const settings = page.locator(".settings");
 
 	await settings.getByText("simulate.seed").waitFor();
-	assert.deepEqual(await settings.locator("tr", { hasText: "simulate.seed" }).locator("mark").allInnerTexts(), ["1", "2"]);
+	await same(() => settings.locator("tr", { hasText: "simulate.seed" }).locator("mark").allInnerTexts(), ["1", "2"]);
 	assert.equal(await settings.getByText("optimizer", { exact: true }).count(), 0);
 	await page.getByRole("switch", { name: "also what is the same" }).click();
 	await settings.getByText("optimizer", { exact: true }).waitFor();

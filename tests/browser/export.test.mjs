@@ -3,7 +3,7 @@
 // What was recorded, saved: all of it, chosen series, the part that is zoomed to.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { before, idsOf, lapse, open, runsOf, serve, test, useBrowser } from "./harness.mjs";
+import { before, hold, idsOf, lapse, open, runsOf, serve, test, useBrowser } from "./harness.mjs";
 
 let url, ids;
 
@@ -57,6 +57,21 @@ test("the command makes the same file, wherever it is run", async () => {
 	// By time, and a metric each.
 	await page.goto(`${url}/#/run/${ids.resumed}/export?m=loss&m=val/loss&zoom=1793527200000.5,1793527210000`);
 	await page.locator("code.command", { hasText: /--series loss --from @1793527200\.0005 --until @1793527210 \S+\nlapse export .*--series val\/loss/ }).waitFor();
+	await page.done();
+});
+
+test("what is saved, and the command, are not shown before the run is known", async () => {
+	const page = await open(`${url}/#/runs`);
+	const answer = await hold(page, new RegExp(`/runs/${ids.resumed}$`));
+	const series = page.waitForResponse(new RegExp(`/runs/${ids.resumed}/series`));
+
+	await page.goto(`${url}/#/run/${ids.resumed}/export?m=val/loss&axis=relative&zoom=0,1000`);
+	await (await series).finished();
+	await page.locator("main .skeleton").first().waitFor();
+	assert.equal(await page.locator("code.command, [data-download]").count(), 0);
+	answer();
+	await page.locator("code.command", { hasText: /--from @1793527200 --until @1793527201 \// }).waitFor();
+	assert.match(await page.locator("[data-download]").getAttribute("href"), /from=1793527200000&to=1793527201000/);
 	await page.done();
 });
 

@@ -9,6 +9,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, 
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { isDeepStrictEqual } from "node:util";
 import { after, before as nodeBefore, test as nodeTest } from "node:test";
 import { chromium } from "playwright-core";
 
@@ -22,10 +23,35 @@ const DATA = path.join(BUILD, "browser-data");
 export const PATIENCE = 45_000;
 
 const MEMORY = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
-const cleanups = [];
+/** Chaos, to find tests that only a quick machine passes: each answer of the API comes up to so
+ * many ms late, and the page computes so many times slower. */
+const LATE = Number(process.env.LAPSE_BROWSER_LATE ?? 0);
+const SLOWER = Number(process.env.LAPSE_BROWSER_SLOWER ?? 1);
+
+/** Pages that are open. */
+const pages = new Set();
+
+/** What the pages of a test that failed show, in words and as a picture. */
+async function tell(name) {
+	for (const page of pages) {
+		const text = await page.evaluate(() => document.body.innerText).catch(String);
+
+		console.error(`${name}: ${page.url()} shows: ${text.replace(/\s+/g, " ").slice(0, 1500)}\ncomplaints: ${page.complaints.join("; ")}`);
+		await page.screenshot({ path: path.join(PICTURES, `failed-${name.replace(/\W+/g, "-").slice(0, 80)}.png`), timeout: 5000 }).catch(() => {});
+	}
+	pages.clear();
+}
 
 /** node's, but what hangs fails and is named: its own have no limit. */
-export const test = (name, f) => nodeTest(name, { timeout: 4 * PATIENCE }, f);
+export const test = (name, f) => nodeTest(name, { timeout: 4 * PATIENCE }, async () => {
+	pages.clear();
+	try {
+		await f();
+	} catch (e) {
+		await within(tell(name), "what the pages show").catch(() => {});
+		throw e;
+	}
+});
 /** Where there is other work, 2,000 runs take minutes to make. Node begins the next one before the
  * one before it has ended: making runs would leave the browser's start no turn until its time is up. */
 export const before = (f) => nodeBefore(async () => {
@@ -51,9 +77,28 @@ export async function until(question, what) {
 	}
 }
 
-/** Do this after the last test of the file. */
-export function finally_(f) {
-	cleanups.unshift(f);
+/** What a page comes to show is this: asked again until it is so. */
+export async function same(ask, expected, what) {
+	const end = Date.now() + PATIENCE;
+
+	for (;;) {
+		const got = await ask();
+
+		if (isDeepStrictEqual(got, expected) || Date.now() > end) return assert.deepStrictEqual(got, expected, what);
+		await new Promise((r) => setTimeout(r, 50));
+	}
+}
+
+/** What a page comes to say fits: asked again until it is so. */
+export async function like(ask, pattern) {
+	const end = Date.now() + PATIENCE;
+
+	for (;;) {
+		const got = await ask();
+
+		if (pattern.test(got) || Date.now() > end) return assert.match(got, pattern);
+		await new Promise((r) => setTimeout(r, 50));
+	}
 }
 
 mkdirSync(PICTURES, { recursive: true });
@@ -273,13 +318,20 @@ export async function open(address, { dark = false, width = 1280, height = 860, 
 			for (const e of list.getEntries()) if (!e.hadRecentInput) window.shift += e.value;
 		}).observe({ type: "layout-shift", buffered: true });
 	});
+	if (LATE > 0)
+		await context.route("**/api/**", async (route) => {
+			await new Promise((r) => setTimeout(r, Math.random() * LATE));
+			await route.continue().catch(() => {}); // the page may have gone
+		});
+	if (SLOWER > 1) await (await context.newCDPSession(page)).send("Emulation.setCPUThrottlingRate", { rate: SLOWER });
+	pages.add(Object.assign(page, { complaints }));
 	await page.goto(address);
 	return Object.assign(page, {
-		complaints,
 		async done() {
 			const violations = await page.evaluate(() => window.violations);
 			const title = await page.title();
 
+			pages.delete(page);
 			await context.close();
 			assert.deepEqual([...complaints, ...violations], []);
 			assert.notEqual(title, "owned", "a name became a program");
@@ -293,12 +345,54 @@ export async function open(address, { dark = false, width = 1280, height = 860, 
 				const all = [...document.querySelectorAll(".chart")].filter((c) => c.getBoundingClientRect().top < innerHeight);
 
 				return all.length >= n && all.every((c) => !c.querySelector(".spinner") && (c.querySelector("canvas") || c.querySelector(".plot-note")));
-			}, least).catch(async (e) => {
-				await this.picture("failed");
-				throw e;
-			});
+			}, least);
 		},
 	});
+}
+
+/** Where a part of the page is, once nothing is awaited and it has come to rest. */
+export async function placeOf(part) {
+	await part.scrollIntoViewIfNeeded();
+	return part.evaluate(async (e) => {
+		const place = () => {
+			const { x, y, width, height } = e.getBoundingClientRect();
+
+			return { x, y, width, height };
+		};
+
+		for (let old = place(), rest = 0; rest < 5;) {
+			await new Promise((r) => setTimeout(r, 30));
+			const now = place();
+
+			rest = document.querySelector(".spinner, .skeleton") || ["x", "y", "width", "height"].some((k) => now[k] !== old[k]) ? 0 : rest + 1;
+			old = now;
+		}
+		return place();
+	});
+}
+
+/** Drag over shares of the width of a part of the page. */
+export async function drag(part, from, to) {
+	const { x, y, width } = await placeOf(part);
+	const mouse = part.page().mouse;
+
+	await mouse.move(x + width * from, y + 20);
+	await mouse.down();
+	await mouse.move(x + (width * (from + to)) / 2, y + 25, { steps: 4 });
+	await mouse.move(x + width * to, y + 25, { steps: 4 });
+	await mouse.up();
+}
+
+/** Answers to such addresses come when the returned function is called. */
+export async function hold(page, addresses) {
+	let release;
+	const held = new Promise((done) => (release = done));
+
+	await page.route(addresses, async (route) => {
+		await held;
+		await route.continue();
+	});
+	return release;
 }
 
 /** Nothing is wider than the window. */

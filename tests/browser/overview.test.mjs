@@ -2,7 +2,7 @@
 //
 // The overview of a run: finished, live, with nothing, with NaN only.
 import assert from "node:assert/strict";
-import { before, fitsWidth, idsOf, liveRun, open, runsOf, serve, test, useBrowser } from "./harness.mjs";
+import { before, fitsWidth, hold, idsOf, like, liveRun, open, runsOf, same, serve, test, until, useBrowser } from "./harness.mjs";
 
 let url, ids;
 
@@ -20,18 +20,18 @@ test("a finished run: figures, where the time goes, charts; nothing jumps", asyn
 
 	await page.charts(2);
 	await page.locator(".shares-bar").waitFor();
-	assert.match(await figure(page, "Progress").innerText(), /2,000\s+of 2,000/);
-	assert.match(await figure(page, "Took").innerText(), /3 min 31 s/);
-	assert.match(await figure(page, "Recorded").innerText(), /none lost/);
+	await like(() => figure(page, "Progress").innerText(), /2,000\s+of 2,000/);
+	await like(() => figure(page, "Took").innerText(), /3 min 31 s/);
+	await like(() => figure(page, "Recorded").innerText(), /none lost/);
 	const shares = await page.locator(".shares-legend b").allInnerTexts();
 
 	assert.equal(Math.round(shares.reduce((sum, t) => sum + Number.parseFloat(t) * 10, 0)), 1000, `parts of a step add up: ${shares}`);
-	assert.match(await page.locator("[data-chart=loss] .flag.bad").innerText(), /NaN/);
+	await like(() => page.locator("[data-chart=loss] .flag.bad").innerText(), /NaN/);
 	// One axis for the steps or the time; percent on the left, bytes on the right.
-	assert.equal(await page.locator("[data-chart=cpu-gpu]").getAttribute("aria-label"), "CPU (left) and GPU memory (right)");
-	assert.equal(await page.locator("[data-chart=cpu-gpu] .u-axis").count(), 3);
-	assert.equal(await page.locator("[data-chart=loss] .u-axis").count(), 2);
-	assert.match(await page.locator("[data-chart=cpu-gpu] .plot").getAttribute("aria-label"), /cpu\/busy: last .* %.*GiB/s);
+	await same(() => page.locator("[data-chart=cpu-gpu]").getAttribute("aria-label"), "CPU (left) and GPU memory (right)");
+	await same(() => page.locator("[data-chart=cpu-gpu] .u-axis").count(), 3);
+	await same(() => page.locator("[data-chart=loss] .u-axis").count(), 2);
+	await like(() => page.locator("[data-chart=cpu-gpu] .plot").getAttribute("aria-label"), /cpu\/busy: last .* %.*GiB/s);
 	assert.ok((await page.evaluate(() => window.shift)) < 0.1, `layout shift of ${await page.evaluate(() => window.shift)}`);
 	await page.picture("overview", true);
 	await page.done();
@@ -43,8 +43,8 @@ test("times are in the viewer's zone, UTC in the title", async () => {
 
 	await time.waitFor();
 	// New York, which changed its clocks on 1 November 2026 at 06:00 UTC.
-	assert.equal(await time.innerText(), "2026-11-01 05:00:00");
-	assert.match(await time.getAttribute("title"), /2026-11-01T10:00:00\.000Z/);
+	await same(() => time.innerText(), "2026-11-01 05:00:00");
+	await like(() => time.getAttribute("title"), /2026-11-01T10:00:00\.000Z/);
 	await page.done();
 });
 
@@ -72,7 +72,7 @@ test("a run that hangs: since when, and no time left is made up", async () => {
 	const page = await open(`${await serve(live.runs)}/#/run/last/overview`);
 
 	await figure(page, "Left").getByText(/^last step \d.* s ago$/).waitFor();
-	assert.equal(await figure(page, "Left").locator(".figure-value").innerText(), "–");
+	await same(() => figure(page, "Left").locator(".figure-value").innerText(), "–");
 	await page.done();
 	await live.stop();
 });
@@ -89,7 +89,7 @@ test("slower than a step a second; and why the machine is not shown", async () =
 	await page.route(/\/query\?series=gpu/, (route) => route.fulfill({ status: 400, json: { error: { code: "too-many-series", message: "288 series" } } }));
 	await page.goto(at("finished"));
 	await figure(page, "CPU").getByText("288 series").waitFor();
-	assert.equal(await figure(page, "Steps").locator(".figure-value").innerText(), "0.004/s");
+	await same(() => figure(page, "Steps").locator(".figure-value").innerText(), "0.004/s");
 	await page.unrouteAll({ behavior: "wait" });
 	await page.done();
 });
@@ -121,25 +121,13 @@ test("NaN only, and a run that was killed for memory", async () => {
 	const page = await open(at("nan-only"));
 
 	await page.charts(2);
-	assert.match(await page.locator("[data-chart=loss] .plot").getAttribute("aria-label"), /loss: only NaN/);
-	assert.equal(await figure(page, "loss").locator(".figure-value").innerText(), "NaN");
+	await like(() => page.locator("[data-chart=loss] .plot").getAttribute("aria-label"), /loss: only NaN/);
+	await same(() => figure(page, "loss").locator(".figure-value").innerText(), "NaN");
 	await page.picture("overview-nan");
 	await page.goto(at("crashed"));
 	await page.locator(".run-head").getByText("out of memory").waitFor();
 	await page.done();
 });
-
-/** Answers to such addresses come when the returned function is called. */
-async function hold(page, addresses) {
-	let release;
-	const held = new Promise((done) => (release = done));
-
-	await page.route(addresses, async (route) => {
-		await held;
-		await route.continue();
-	});
-	return release;
-}
 
 const PROGRAM = /\/assets\/app-[^/]*\.js$/;
 
@@ -195,13 +183,17 @@ test("dark, and on a phone", async () => {
 	await dark.locator(".shares-bar").waitFor();
 	await dark.picture("overview-dark");
 	await dark.getByRole("button", { name: "Light colours" }).click();
-	assert.equal(await dark.evaluate(() => document.documentElement.dataset.theme), "light");
+	await same(() => dark.evaluate(() => document.documentElement.dataset.theme), "light");
 	await dark.reload();
-	assert.equal(await dark.evaluate(() => document.documentElement.dataset.theme), "light", "the choice is kept");
+	await same(() => dark.evaluate(() => document.documentElement.dataset.theme), "light", "the choice is kept");
 	await dark.done();
 	const phone = await open(at("finished"), { width: 360, height: 740, touch: true });
 
-	await phone.locator("[data-chart=loss] canvas").waitFor();
+	// What is far below is not asked for, nor where it is before all above it has come.
+	await until(async () => {
+		await phone.locator("[data-chart=loss]").scrollIntoViewIfNeeded();
+		return phone.locator("[data-chart=loss] canvas").isVisible();
+	}, "drawn: loss");
 	await fitsWidth(phone);
 	await phone.picture("overview-phone", true);
 	await phone.done();

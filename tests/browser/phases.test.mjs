@@ -2,7 +2,7 @@
 //
 // The page Phases: what a step is made of, how long steps take, which were slowest.
 import assert from "node:assert/strict";
-import { before, fitsWidth, idsOf, liveRun, open, runsOf, serve, test, useBrowser } from "./harness.mjs";
+import { before, drag, fitsWidth, idsOf, liveRun, open, runsOf, same, serve, test, useBrowser } from "./harness.mjs";
 
 let large, largeIds, kinds, ids;
 
@@ -27,12 +27,12 @@ test("parts add to the whole; a slow rank is seen", async () => {
 
 	assert.ok(Math.abs(shares.reduce((s, t) => s + parseFloat(t), 0) - 100) < 0.05, shares.join());
 	// What is "other" is next to nothing here: only the table tells it.
-	assert.deepEqual((await page.locator(".shares-legend bdi").allInnerTexts()).sort(), ["backward", "data", "forward", "optimizer", "sync"]);
-	assert.equal(await rows(page, "Seconds of a step by phase").count(), 7);
-	assert.equal(await rows(page, "Ranks").count(), 8);
+	await same(async () => (await page.locator(".shares-legend bdi").allInnerTexts()).sort(), ["backward", "data", "forward", "optimizer", "sync"]);
+	await same(() => rows(page, "Seconds of a step by phase").count(), 7);
+	await same(() => rows(page, "Ranks").count(), 8);
 	// The last rank has 1.5 times the work.
-	assert.equal(await rows(page, "Ranks").nth(7).locator(".bad").count(), 1);
-	assert.equal(await page.getByRole("table", { name: "Ranks" }).locator(".bad").count(), 1);
+	await same(() => rows(page, "Ranks").nth(7).locator(".bad").count(), 1);
+	await same(() => page.getByRole("table", { name: "Ranks" }).locator(".bad").count(), 1);
 	await page.getByText("Bound by a slow rank").waitFor();
 	await page.picture("phases", true);
 	assert.ok((await page.evaluate(() => window.shift)) < 0.05);
@@ -49,16 +49,11 @@ test("one rank, with warm-up, a range: the address holds it", async () => {
 	await page.getByRole("switch", { name: "with warm-up" }).click();
 	await page.getByText("steps 0 to 2,999").waitFor();
 	await page.charts();
-	const plot = await page.locator('[data-chart="composition"] .u-over').boundingBox();
-
-	await page.mouse.move(plot.x + plot.width * 0.5, plot.y + 60);
-	await page.mouse.down();
-	await page.mouse.move(plot.x + plot.width * 0.75, plot.y + 60, { steps: 4 });
-	await page.mouse.up();
+	await drag(page.locator('[data-chart="composition"] .u-over'), 0.5, 0.75);
 	await page.getByText(/steps 1,\d\d\d to 2,2\d\d/).waitFor();
 	await page.reload();
 	await page.getByText(/steps 1,\d\d\d to 2,2\d\d/).waitFor();
-	assert.equal(await page.getByRole("combobox", { name: /^Rank/ }).inputValue(), "7");
+	await same(() => page.getByRole("combobox", { name: /^Rank/ }).inputValue(), "7");
 	await page.getByRole("button", { name: "Show all steps" }).click();
 	await page.getByText("steps 0 to 2,999").waitFor();
 	await page.done();

@@ -3,7 +3,7 @@
 // The page System: CPUs, memory, pressure, disks, network, GPUs, processes; of one large
 // machine, of a live run, of none.
 import assert from "node:assert/strict";
-import { before, fitsWidth, idsOf, liveRun, open, runsOf, serve, test, until, useBrowser } from "./harness.mjs";
+import { before, drag, fitsWidth, idsOf, like, liveRun, open, placeOf, runsOf, same, serve, test, until, useBrowser } from "./harness.mjs";
 
 let large, largeIds, kinds, ids;
 
@@ -42,15 +42,15 @@ test("64 CPUs and 8 GPUs: all are there, nothing jumps", async () => {
 	await walk(page);
 	const gpus = page.getByRole("table", { name: /^GPUs of node0/ });
 
-	assert.equal(await gpus.locator(".tbody [role=row]").count(), 8);
-	assert.match(await gpus.locator(".tbody [role=row]").first().innerText(), /GiB\s+\/ 80.0 GiB/);
+	await same(() => gpus.locator(".tbody [role=row]").count(), 8);
+	await like(() => gpus.locator(".tbody [role=row]").first().innerText(), /GiB\s+\/ 80.0 GiB/);
 	for (const title of ["GPU busy", "GPU memory", "Power", "Temperature", "All CPUs", "Machine", "Run", "Some task waits", "Read and written", "Received and sent"])
 		await page.locator(`[data-chart="${title}"] canvas`).waitFor({ state: "attached" });
 	await page.locator('[data-chart="Machine"]').filter({ hasText: /cgroup limit\s*96.0 GiB/ }).waitFor();
 	await page.getByRole("table", { name: /^Processes/ }).locator(".tbody [role=row]").nth(10).waitFor();
-	assert.equal(await page.getByRole("table", { name: /^Processes/ }).locator(".tbody [role=row]").count(), 11);
+	await same(() => page.getByRole("table", { name: /^Processes/ }).locator(".tbody [role=row]").count(), 11);
 	// A row of the heat map for each CPU, each with a colour.
-	const box = await heat(page, "Busy, by CPU").boundingBox();
+	const box = await placeOf(heat(page, "Busy, by CPU"));
 
 	assert.equal(Math.round(box.height), 64 * 5);
 	for (const [, , , alpha] of await colours(heat(page, "Busy, by CPU"), [[0.5, 0.01], [0.5, 0.5], [0.5, 0.99], [0.02, 0.3]])) assert.equal(alpha, 255);
@@ -65,7 +65,7 @@ test("the heat map tells values by pointer and by keys, and moves the charts' cu
 
 	await walk(page);
 	await cpus.scrollIntoViewIfNeeded();
-	const box = await cpus.boundingBox();
+	const box = await placeOf(cpus);
 
 	await page.mouse.move(box.x + box.width / 2, box.y + 2.5 * 5);
 	const said = page.locator('[data-chart="Busy, by CPU"] output');
@@ -79,7 +79,7 @@ test("the heat map tells values by pointer and by keys, and moves the charts' cu
 	await said.filter({ hasText: /^CPU 3 ·/ }).waitFor();
 	await page.picture("system-hover");
 	// A chart's cursor shows in the heat map.
-	const chart = await page.locator('[data-chart="All CPUs"] .u-over').boundingBox();
+	const chart = await placeOf(page.locator('[data-chart="All CPUs"] .u-over'));
 
 	await cpus.evaluate((e) => e.blur());
 	await page.mouse.move(chart.x + chart.width / 3, chart.y + 40);
@@ -93,15 +93,10 @@ test("dragging zooms everything, double click shows all, the address holds it", 
 
 	await gpus.waitFor();
 	await page.waitForFunction(() => document.querySelector('[data-chart="Temperature"] canvas'));
-	const box = await gpus.boundingBox();
-
-	await page.mouse.move(box.x + box.width * 0.25, box.y + 20);
-	await page.mouse.down();
-	await page.mouse.move(box.x + box.width * 0.5, box.y + 20, { steps: 4 });
-	await page.mouse.up();
+	await drag(gpus, 0.25, 0.5);
 	await page.waitForFunction(() => /zoom=\d{13}/.test(location.hash));
 	await page.waitForFunction(() => !document.querySelector(".spinner"));
-	const [from, to] = decodeURIComponent(/zoom=([^&]*)/.exec(page.url())[1]).split(",").map(Number);
+	const [from, to] = decodeURIComponent(/zoom=([^&]*)/.exec(await page.evaluate(() => location.hash))[1]).split(",").map(Number);
 	const start = Date.parse("2026-11-01T10:00:00Z");
 
 	// 3,000 steps at 10 a second, and what comes between them.
@@ -119,10 +114,10 @@ test("of two hosts one is shown at a time", async () => {
 	const choice = page.getByLabel("Host");
 
 	await choice.waitFor();
-	assert.deepEqual(await choice.locator("option").allInnerTexts(), ["node0", "node1"]);
+	await same(() => choice.locator("option").allInnerTexts(), ["node0", "node1"]);
 	await choice.selectOption("node1");
 	await page.getByRole("table", { name: /^GPUs of node1/ }).waitFor();
-	assert.match(page.url(), /host=node1/);
+	await like(() => page.evaluate(() => location.href), /host=node1/);
 	await page.done();
 });
 
@@ -145,7 +140,7 @@ test("live: the newest reading comes by itself", async () => {
 	const before = await points();
 
 	await page.waitForFunction((b) => document.querySelector('[data-chart="All CPUs"] .plot').getAttribute("aria-label") !== b, before);
-	assert.match(await last(), /1 min/);
+	await like(() => last(), /1 min/);
 	await walk(page);
 	await page.picture("system-live", true);
 	await page.done();

@@ -246,6 +246,25 @@ def test_values_of_one_step_have_one_event(device, monkeypatch):
     assert device.module.queue.count == 0 and device.said == []
 
 
+def test_what_is_logged_has_its_event_before_the_next_step(device, monkeypatch):
+    """Of a device that hangs in the next step the last loss is there."""
+    import torch
+
+    monkeypatch.setattr(device.module, "step_now", lambda: 7)
+    logged = []
+    core = SimpleNamespace(
+        log=lambda values, step, time_ns: logged.append((values, step)), now=lambda: 1
+    )
+    monkeypatch.setattr(device.module, "_core", core)
+    device.module.later([torch.tensor(1.0)], lambda *_: None)
+    assert device.made == []
+    device.module.log({"loss": torch.tensor(2.0), "accuracy": torch.tensor(0.5)})
+    assert len(device.made) == 1 and not device.module.queue.open
+    device.run()
+    device.module.settle(wait=False)
+    assert logged == [({"loss": 2.0, "accuracy": 0.5}, 7)]
+
+
 def test_handing_on_stops_after_a_while(device, monkeypatch):
     """What takes long is spread over the steps, and nothing is lost."""
     import torch

@@ -126,9 +126,9 @@ def check_late(_):
     seen = []
     take = one._arrived
 
-    def arrived(numbers, norms, step, time_ns, scaled):
+    def arrived(numbers, norms, total, step, *more):
         seen.append((step, norms[0]))
-        take(numbers, norms, step, time_ns, scaled)
+        take(numbers, norms, total, step, *more)
 
     one._arrived = arrived
     for i in range(50):

@@ -96,7 +96,7 @@ function RunFrame({ tab }: { tab: string }) {
 			</header>
 			<Tabs tabs={tabs} active={tab} label="Pages of this run" />
 			{d?.run.warning && <p class="notice warn"><bdi>{fmt.shorten(d.run.warning, 500)}</bdi></p>}
-			{d && wanted !== d.run.id ? <Skeleton height={120} rows={3} /> : <Show key={run.id} page={page} />}
+			{wanted !== run.id || wanted === "last" ? <Skeleton height={120} rows={3} /> : <Show key={run.id} page={page} />}
 		</>
 	);
 }

@@ -97,8 +97,8 @@ class Copy:
 
 class Batch:
     """What was put on one stream in one step: one event says that all of it has arrived.
-    It is recorded when the step is over; `behind` is one that is there anyway, after the
-    last item."""
+    It is recorded by log(), or when the step is over; `behind` is one that is there anyway,
+    after the last item."""
 
     __slots__ = ("arrived", "behind", "device", "event", "items", "overdue", "stream")
 
@@ -461,6 +461,8 @@ def log(values: Mapping[Any, Any], step: int | None = None) -> None:
         devices.setdefault(tensor.device, []).append(name)
     for names in devices.values():
         _log_late(names, [late[name] for name in names], at, time_ns)
+    if queue.open and not capturing_now():
+        queue.close()  # not behind the next step, which the device may never finish
 
 
 def _log_late(names: list[str], tensors: list[torch.Tensor], at: int, time_ns: int) -> None:

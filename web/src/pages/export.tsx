@@ -9,7 +9,7 @@ import { useList, useParam } from "../router";
 import { useRun } from "../run";
 import { Choice } from "../ui/bits";
 import { Combobox } from "../ui/combobox";
-import { Command } from "../ui/states";
+import { Command, Skeleton } from "../ui/states";
 import { toast } from "../ui/toast";
 
 const WHAT = [["samples", "Values"], ["spans", "Spans"], ["histograms", "Histograms"], ["events", "Events"]] as const;
@@ -28,7 +28,6 @@ export default function ExportPage() {
 	const [attempts, setAttempts] = useParam("attempts");
 	const axis: Axis = axisText === "step" || axisText === "relative" ? axisText : "time";
 	const range = parseRange(zoom);
-	const start = data?.run.start ? Date.parse(data.run.start) : 0;
 	const series = useFetch(`series ${id}`, (signal) => api.series(id, [], signal));
 	const options = useMemo(() => {
 		const by = new Map<string, number>();
@@ -37,6 +36,9 @@ export default function ExportPage() {
 		return [...by].map(([name, n]) => ({ value: name, label: name, hint: n > 1 ? `${n} series` : "" }));
 	}, [series.data]);
 	const ids = names.filter(fmt.isPattern).flatMap((n) => (series.data?.series ?? []).filter((s) => s.name === n).map((s) => s.id));
+
+	if (!data) return <Skeleton height={120} rows={3} />; // where it is stored, and when it began, are in what is shown
+	const start = data.run.start ? Date.parse(data.run.start) : 0;
 	const from = range ? (axis === "relative" ? start + range[0] : range[0]) : undefined;
 	const to = range ? (axis === "relative" ? start + range[1] : range[1]) : undefined;
 	const params = {
@@ -45,7 +47,7 @@ export default function ExportPage() {
 		from: axis === "step" && from !== undefined ? Math.ceil(from) : from, to: axis === "step" && to !== undefined ? Math.floor(to) : to,
 	};
 	const address = runUrl(id, "export", params);
-	const dir = quote(data?.run.dir ?? id);
+	const dir = quote(data.run.dir);
 	// --series takes one pattern: a command a metric.
 	const command = (names.length ? names : [""]).map((n) => [
 		"lapse export --to", quote(format), what && `--what ${quote(what)}`, n && `--series ${quote(n.replace(/[*?[\]{}"\\()]/g, "?"))}`,
