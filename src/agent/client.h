@@ -56,9 +56,12 @@ struct client {
 	uint64_t dropped, refused; /* as last told to the sink */
 	int64_t start_ns;
 	bool defined;            /* the process is known to the sink */
-	bool ended;              /* the process is dead, all was drained, and the end is pushed */
+	bool ended;              /* nothing comes any more, all was drained, the end is pushed */
 	bool end_stored;         /* and committed */
 	int64_t end_ns;          /* of the process as told to the sink, UTC; 0: it has not ended */
+	int64_t closed_ns;       /* CLOCK_MONOTONIC when the program, which goes on, was seen to
+				    have closed the ring; 0: it was not */
+	int64_t closed_utc;      /* and its last anchor then */
 	bool pending;            /* something was pushed since the last commit */
 	uint64_t progress_ticks; /* agent's ticks when its records last moved */
 	struct sink *sink;       /* of the run; not owned; NULL: none, nothing is told */
@@ -101,7 +104,13 @@ double client_fullness(struct client *c, uint64_t *ret_waiting);
 /* Take an anchor of this machine's clocks (agent's own), and the client's. */
 void client_anchor(struct client *c, const struct wire_anchor *now);
 
-/* The process is dead: say so to the sink, with its evidence file, if there is
+/* Will nothing be added? The process is dead; or it closed the ring of a run of its own and
+ * goes on, a notebook or a sweep, for longer than it takes to end: then its status would say
+ * more. is_own: nobody else tells how the run ends. now: of this second; now_utc: the same. */
+bool client_is_over(struct client *c, int rings, bool is_own, const struct wire_anchor *now,
+		    int64_t now_utc);
+
+/* The process is dead, or client_is_over(): say so to the sink, with its evidence file, if there is
  * one in `rings`, and what it was doing if it did not close its ring. Call when
  * all lanes are empty. end_ns: UTC. */
 int client_end(struct client *c, int rings, int64_t end_ns);

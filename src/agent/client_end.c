@@ -15,7 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CLIENT_EVIDENCE_MAX 65536 /* bytes read of an evidence file */
+#define CLIENT_EVIDENCE_MAX 65536    /* bytes read of an evidence file */
+#define CLIENT_CLOSED_NS 10000000000 /* that a program may take to end after closing its run */
 
 void client_evidence_name(const struct client *c, char *out, size_t cap)
 {
@@ -55,11 +56,29 @@ static int client_evidence(struct client *c, int rings, int64_t end_ns)
 int64_t client_end_time(const struct client *c, int64_t otherwise)
 {
 	struct wire_anchor a[WIRE_ANCHORS];
-	unsigned n = reader_anchors(&c->reader, a);
+	unsigned n;
 
+	if (c->closed_utc)
+		return c->closed_utc;
+	n = reader_anchors(&c->reader, a);
 	if (n == 0 || !(reader_is_closed(&c->reader) || (c->reader.ctl && c->reader.ctl->has_exit)))
 		return otherwise;
 	return c->epoch.real_ns + a[n - 1].boot_ns - c->epoch.boot_ns;
+}
+
+bool client_is_over(struct client *c, int rings, bool is_own, const struct wire_anchor *now,
+		    int64_t now_utc)
+{
+	if (!reader_is_alive(&c->reader, rings))
+		return true;
+	if (!is_own || !reader_is_closed(&c->reader))
+		return false;
+	if (!c->closed_ns) {
+		/* The page and its anchors are the process's: of its next run, soon. */
+		c->closed_utc = client_end_time(c, now_utc);
+		c->closed_ns = now->mono_ns;
+	}
+	return now->mono_ns - c->closed_ns >= CLIENT_CLOSED_NS;
 }
 
 int client_end(struct client *c, int rings, int64_t end_ns)

@@ -551,6 +551,7 @@ void live_last_look(struct live *l, bool is_clean)
 
 static void live_check_clients(struct live *l, int rings, const struct clocks *now)
 {
+	int64_t utc = live_utc(l, now->at[WIRE_CLOCK_MONOTONIC].boot_ns);
 	uint64_t waiting;
 	size_t i;
 
@@ -563,14 +564,14 @@ static void live_check_clients(struct live *l, int rings, const struct clocks *n
 					 ? &now->at[c->reader.ring.clock]
 					 : NULL);
 		client_fullness(c, &waiting);
-		/* Dead first, then empty: after death nothing is added. */
-		if (reader_is_alive(&c->reader, rings) || !l->handle || l->failing)
+		/* Over first, then empty: after that nothing is added. */
+		if (!client_is_over(c, rings, !l->has_file, &now->at[WIRE_CLOCK_MONOTONIC], utc) ||
+		    !l->handle || l->failing)
 			continue;
 		while (live_round(l, clock_ns(CLOCK_MONOTONIC)))
 			;
 		client_fullness(c, &waiting);
-		if (waiting == 0 && l->handle && !l->failing &&
-		    client_end(c, rings, live_utc(l, now->at[WIRE_CLOCK_MONOTONIC].boot_ns)) == 0)
+		if (waiting == 0 && l->handle && !l->failing && client_end(c, rings, utc) == 0)
 			l->pending = true;
 	}
 }

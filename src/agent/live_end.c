@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How a run ends. The launcher's outcome file says it; without a launcher the
- * run ends when the command and all recording processes are dead. It is retired
- * when its last record is stored: then its files go.
+ * run ends when all recording processes are dead, or have closed it and go on. It is
+ * retired when its last record is stored: then its files go.
  */
 #include "agent/live.h"
 
@@ -163,23 +163,47 @@ static void end_store(struct live *l)
 	log_info("run %s: %s", l->start.id, run_outcome_name(l->outcome->kind));
 }
 
+/* Names in rings/ of what a client leaves. */
+struct end_files {
+	char ring[sizeof(((struct reader *)NULL)->name)];
+	char ctl[sizeof(((struct wire_ring *)NULL)->ctl)];
+	char evidence[256];
+};
+
+static void end_name_files(const struct client *c, struct end_files *f)
+{
+	snprintf(f->ring, sizeof(f->ring), "%s", c->reader.name);
+	snprintf(f->ctl, sizeof(f->ctl), "%s",
+		 strchr(c->reader.ring.ctl, '/') ? "" : c->reader.ring.ctl);
+	client_evidence_name(c, f->evidence, sizeof(f->evidence));
+}
+
+/* The control page and the evidence, which all rings of a process share. */
+static void end_delete_shared(const struct end_files *f, int rings)
+{
+	if (f->ctl[0])
+		unlinkat(rings, f->ctl, 0);
+	if (f->evidence[0])
+		unlinkat(rings, f->evidence, 0);
+}
+
+/* Does the process live, or has it another ring? */
+static bool end_is_shared(const struct end_files *f, int rings)
+{
+	return !f->ctl[0] || sweep_has_ring(rings, f->ctl) || rendezvous_is_locked(rings, f->ctl);
+}
+
 /* Delete a ring, and with the last one of its process the control page and the evidence. To
  * look for others takes a descriptor: that of the ring is free before. */
 static void end_free_and_delete(struct client *c, int rings)
 {
-	char ring[sizeof(c->reader.name)], ctl[sizeof(c->reader.ring.ctl)], evidence[256];
+	struct end_files f;
 
-	snprintf(ring, sizeof(ring), "%s", c->reader.name);
-	snprintf(ctl, sizeof(ctl), "%s", c->reader.ring.ctl);
-	client_evidence_name(c, evidence, sizeof(evidence));
+	end_name_files(c, &f);
 	client_free(c);
-	unlinkat(rings, ring, 0);
-	if (!ctl[0] || strchr(ctl, '/') || sweep_has_ring(rings, ctl) ||
-	    rendezvous_is_locked(rings, ctl))
-		return;
-	unlinkat(rings, ctl, 0);
-	if (evidence[0])
-		unlinkat(rings, evidence, 0);
+	unlinkat(rings, f.ring, 0);
+	if (!end_is_shared(&f, rings))
+		end_delete_shared(&f, rings);
 }
 
 static void end_count(struct live_gone *gone, const struct client *c)
@@ -237,6 +261,7 @@ static bool end_all_ended(const struct live *l)
 static void end_retire(struct live *l, int rings, int runs)
 {
 	char name[RUN_ID_MAX + 16];
+	struct end_files f;
 	struct err e = {0};
 	size_t i;
 	int err = l->store->close(l->handle, &e);
@@ -246,12 +271,10 @@ static void end_retire(struct live *l, int rings, int runs)
 	if (err)
 		log_error("run %s: closing its store: %s", l->start.id, e.text);
 	for (i = 0; i < l->n_clients; i++) {
-		unlinkat(rings, l->clients[i]->reader.name, 0);
-		if (l->clients[i]->reader.ring.ctl[0])
-			unlinkat(rings, l->clients[i]->reader.ring.ctl, 0);
-		client_evidence_name(l->clients[i], name, sizeof(name));
-		if (name[0])
-			unlinkat(rings, name, 0);
+		end_name_files(l->clients[i], &f);
+		unlinkat(rings, f.ring, 0);
+		if (!l->clients[i]->closed_ns || !end_is_shared(&f, rings))
+			end_delete_shared(&f, rings);
 	}
 	if (l->has_file) {
 		/* An outcome alone is only litter; a run file alone would be a

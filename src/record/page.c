@@ -65,11 +65,12 @@ static bool page_is(const struct rec_page *page, const struct stat *st)
 	return st->st_dev == page->dev && st->st_ino == page->ino;
 }
 
-/* A new run in the same process begins without a step or epoch. */
+/* A new run in the same process begins without a step, an epoch or steps behind it. */
 static void page_begin(struct wire_ctl *ctl)
 {
 	__atomic_store_n(&ctl->step, WIRE_STEP_NONE, __ATOMIC_RELAXED);
 	__atomic_store_n(&ctl->step_start, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->steps_done, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&ctl->epoch, -1, __ATOMIC_RELAXED);
 	__atomic_store_n(&ctl->epoch_start, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&ctl->has_exit, 0, __ATOMIC_RELAXED);

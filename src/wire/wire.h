@@ -68,7 +68,7 @@ struct wire_ctl {
 	int64_t epoch;       /* current epoch; -1 none */
 	uint64_t epoch_start;
 	uint64_t heartbeat;  /* ticks of the last lapse_heartbeat(); 0 never */
-	uint64_t steps_done; /* step records written */
+	uint64_t steps_done; /* step records written, of the newest run */
 	uint64_t reserved1[2];
 
 	/* 128: owner: the process, atomic adds */

@@ -73,8 +73,8 @@ static const struct agent_store store = {.open = store_open,
 					 .close = store_close,
 					 .why = plain_why};
 
-/* A process of the run that records until it is killed. */
-static pid_t start_process(void)
+/* A process of the run that lives until it is killed; it may close its ring before. */
+static pid_t start(bool closes)
 {
 	int ready[2];
 	char byte;
@@ -89,6 +89,8 @@ static pid_t start_process(void)
 		if (lapse_open(NULL) < 0)
 			_exit(1);
 		lapse_set(lapse_gauge("loss", "", "", NULL), 1);
+		if (closes)
+			lapse_close();
 		if (write(ready[1], "", 1) != 1)
 			_exit(2);
 		for (;;)
@@ -98,6 +100,12 @@ static pid_t start_process(void)
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	close(ready[0]);
 	return pid;
+}
+
+/* One that records until then. */
+static pid_t start_process(void)
+{
+	return start(false);
 }
 
 static void end_process(pid_t pid)
@@ -378,6 +386,77 @@ static void test_page_goes_with_the_last_ring(void **state)
 	live_free(l);
 }
 
+/* ---- a program that closes its run and goes on ---------------------------------------------- */
+
+static void test_a_closed_run_ends_though_its_program_goes_on(void **state)
+{
+	pid_t pid = start(true);
+	struct live *l = begin(pid);
+	int64_t closed = clock_ns(CLOCK_REALTIME);
+
+	(void)state;
+	second(l);
+	commit(l);
+	live_finish(l, rings, -1, false);
+	/* It may be ending: its status would say how. */
+	assert_false(l->clients[0]->ended);
+	assert_false(l->has_outcome);
+	l->clients[0]->closed_ns -= 10000000000;
+	second(l);
+	commit(l);
+	assert_true(l->clients[0]->ended);
+	assert_int_equal(count_events(memory[0], "crash"), 0);
+	assert_true(end_of(memory[0], pid) <= closed);
+	live_finish(l, rings, -1, true);
+	assert_true(l->retired);
+	assert_int_equal(l->outcome->kind, RUN_EXITED);
+	assert_int_equal(l->outcome->code, -1);
+	assert_int_equal(l->outcome->end_ns, end_of(memory[0], pid));
+	/* The page is for the runs to come. */
+	assert_int_equal(files_of(pid), 1);
+	end_process(pid);
+	live_free(l);
+}
+
+static void test_under_a_launcher_it_tells_the_end(void **state)
+{
+	pid_t pid = start(true);
+	struct live *l = begin(pid);
+
+	(void)state;
+	l->has_file = true;
+	second(l);
+	assert_int_equal(l->clients[0]->closed_ns, 0);
+	end_process(pid);
+	second(l);
+	assert_true(l->clients[0]->ended);
+	live_free(l);
+}
+
+static void test_a_ring_that_is_open_keeps_its_run(void **state)
+{
+	pid_t first = start(true), other = start_process();
+	struct live *l = begin(first);
+	size_t i;
+
+	(void)state;
+	second(l);
+	for (i = 0; i < l->n_clients; i++)
+		if (l->clients[i]->closed_ns)
+			l->clients[i]->closed_ns -= 10000000000;
+	second(l);
+	commit(l);
+	live_finish(l, rings, -1, true);
+	assert_false(l->has_outcome);
+	end_process(other);
+	second(l);
+	live_finish(l, rings, -1, true);
+	assert_true(l->has_outcome);
+	assert_int_equal(l->outcome->kind, RUN_EXITED);
+	end_process(first);
+	live_free(l);
+}
+
 /* ---- too few descriptors -------------------------------------------------------------------- */
 
 static void test_no_descriptor_is_no_death(void **state)
@@ -492,6 +571,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ring_goes_when_its_end_is_stored, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_page_goes_with_the_last_ring, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_closed_run_ends_though_its_program_goes_on,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_under_a_launcher_it_tells_the_end, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_a_ring_that_is_open_keeps_its_run, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_no_descriptor_is_no_death, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_ring_without_its_page_is_none, setup,
 						teardown),
