@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A table: sortable columns, rows drawn only where they are seen (thousands are no matter),
+// A table: sortable columns, of many rows drawn only where they are seen (thousands are no matter),
 // keyboard, selection by the caller.
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -142,8 +142,10 @@ export function Table<T>(props: TableProps<T>) {
 			e.stopPropagation();
 		} else if (e.key === "Enter" && shown[at] !== undefined) props.onOpen?.(shown[at]);
 	};
-	const from = Math.min(view.from, Math.max(0, shown.length - 1));
-	const to = Math.min(shown.length, view.to);
+	// Few are all there: the browser's search and pictures of the whole page find them.
+	const few = shown.length <= 64;
+	const from = few ? 0 : Math.min(view.from, shown.length - 1);
+	const to = few ? shown.length : Math.min(shown.length, view.to);
 
 	return (
 		<div
