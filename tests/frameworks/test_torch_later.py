@@ -162,6 +162,8 @@ def device(monkeypatch):
     monkeypatch.setattr(_later, "_module", lambda device: module)
     monkeypatch.setattr(_later, "_pinned", pinned)
     monkeypatch.setattr(_later, "queue", _later.Queue())
+    # Another test may have left this process in a step.
+    monkeypatch.setattr(_later, "step_now", lambda: None)
     monkeypatch.setattr(_tell, "_said", set())
     event = SimpleNamespace(event=lambda level, kind, text: said.append(text))
     monkeypatch.setattr(_tell, "_core", event)
