@@ -67,38 +67,31 @@ async function within(promise, what) {
 	return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
+/** The answer, asked for again until it fits or time is up. */
+async function answerOf(ask, fits) {
+	const end = Date.now() + PATIENCE;
+
+	for (;;) {
+		const answer = await ask();
+
+		if (fits(answer) || Date.now() > end) return answer;
+		await new Promise((r) => setTimeout(r, 50));
+	}
+}
+
 /** Ask until the answer is true. */
 export async function until(question, what) {
-	const end = Date.now() + PATIENCE;
-
-	while (!(await question())) {
-		assert.ok(Date.now() < end, `not ${what}`);
-		await new Promise((r) => setTimeout(r, 50));
-	}
+	assert.ok(await answerOf(question, Boolean), `not ${what}`);
 }
 
-/** What a page comes to show is this: asked again until it is so. */
+/** What a page comes to show is this. */
 export async function same(ask, expected, what) {
-	const end = Date.now() + PATIENCE;
-
-	for (;;) {
-		const got = await ask();
-
-		if (isDeepStrictEqual(got, expected) || Date.now() > end) return assert.deepStrictEqual(got, expected, what);
-		await new Promise((r) => setTimeout(r, 50));
-	}
+	assert.deepStrictEqual(await answerOf(ask, (got) => isDeepStrictEqual(got, expected)), expected, what);
 }
 
-/** What a page comes to say fits: asked again until it is so. */
+/** What a page comes to say fits. */
 export async function like(ask, pattern) {
-	const end = Date.now() + PATIENCE;
-
-	for (;;) {
-		const got = await ask();
-
-		if (pattern.test(got) || Date.now() > end) return assert.match(got, pattern);
-		await new Promise((r) => setTimeout(r, 50));
-	}
+	assert.match(await answerOf(ask, (got) => pattern.test(got)), pattern);
 }
 
 mkdirSync(PICTURES, { recursive: true });
